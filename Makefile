@@ -1,0 +1,46 @@
+# Everything a user or CI calls. Needs python3 (3.10 or later, with venv) and make; the rest is set up in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+ARGS ?=
+
+.PHONY: help env demo test test-all lint format bench constraints clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
+
+env: $(STAMP)  ## create .venv with everything for demo and tests (quick when nothing changed)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "onboard needs Python 3.10 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Use: make env PYTHON=python3.x"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "python3 could not make a virtual environment; install its venv module (Debian: python3-venv)"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[sim,analysis]' --group demo --group test --group lint
+	@touch $@
+
+demo: env  ## a trained policy walks a simulated G1 over real DDS, about a minute; ARGS="--json out.json"
+	$(BIN)/onboard demo $(ARGS)
+
+test: env  ## the test suite (under 10 minutes on 2 cores)
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+test-all: env  ## the same and the long suites; needs the shared policies
+	ONBOARD_REQUIRE_SHARED=1 $(BIN)/python -m pytest $(ARGS)
+
+lint: env  ## ruff and mypy, as in CI
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: env  ## let ruff rewrite the tree
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: env  ## cost of every stage beside the vendor's objects; ARGS="--json FILE"
+	$(BIN)/python -m benchmarks $(ARGS)
+
+constraints: env  ## refresh constraints.txt (host-free pins)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
+
+clean:  ## remove what the targets above made
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache

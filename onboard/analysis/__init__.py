@@ -1,0 +1,1 @@
+"""What people look at after a run: plots and reports."""

@@ -1,0 +1,1 @@
+"""The loop and all that touches the robot: wire format, links, clock, gateway, processes, shared memory."""

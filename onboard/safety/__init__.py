@@ -1,0 +1,1 @@
+"""What keeps the robot from harm: events and tiers, the gate, limits on the target."""
