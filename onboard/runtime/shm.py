@@ -1,0 +1,226 @@
+"""Shared memory between the processes of one run: a file mapping that holds rings of checksummed slots.
+
+Every ring has one writer and any number of readers, and no lock (a killed holder keeps a lock for
+ever). A slot is
+
+    seq_head u64 | payload | crc32 u32 | seq_tail u64
+
+The writer stores seq_head, payload and checksum, seq_tail, then the ring's head counter. A reader
+copies the slot and accepts it when both sequence numbers are the one it asked for and the checksum
+holds, so a torn or half-written slot is never taken for a whole one, on machines with weak memory
+ordering too. What a crashed run left in the file can be read with the same code.
+"""
+
+import json
+import mmap
+import os
+import struct
+import tempfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from onboard.configs.errors import OnboardError
+
+MAGIC = b"ONBDSHM1"
+HEADER_BYTES = 65536
+Layout = dict[str, tuple[np.dtype, int]]
+"""Ring name to payload type and number of slots."""
+
+
+class ShmError(OnboardError):
+    """A mapping is missing, foreign, or of another layout."""
+
+
+class Ring:
+    """One ring of slots inside a mapping."""
+
+    def __init__(self, buffer: memoryview, dtype: np.dtype, slots: int) -> None:
+        self.dtype = dtype
+        self.slots = slots
+        self._size = dtype.itemsize
+        self._stride = _stride(dtype)
+        self._buffer = buffer
+        self._head = np.frombuffer(buffer[:8], np.uint64)
+        self._next = int(self._head[0]) + 1
+        base = 64
+        self._payloads = [
+            buffer[base + i * self._stride + 8 : base + i * self._stride + 8 + self._size] for i in range(slots)
+        ]
+        self._heads = [np.frombuffer(buffer, np.uint64, 1, base + i * self._stride) for i in range(slots)]
+        self._tails = [
+            buffer[base + i * self._stride + 8 + self._size : base + i * self._stride + 8 + self._size + 12]
+            for i in range(slots)
+        ]
+
+    @staticmethod
+    def size(dtype: np.dtype, slots: int) -> int:
+        """Bytes that a ring takes."""
+        return 64 + slots * _stride(dtype)
+
+    @property
+    def head(self) -> int:
+        """Sequence number of the newest whole slot; 0 when nothing was written yet."""
+        return int(self._head[0])
+
+    def push(self, record: np.ndarray) -> int:
+        """Copy one record (0-d, this ring's type) in; returns its sequence number, from 1."""
+        seq = self._next
+        slot = seq % self.slots
+        self._heads[slot][0] = seq
+        payload = self._payloads[slot]
+        payload[:] = memoryview(record).cast("B") if record.ndim else record.data.cast("B")
+        self._tails[slot][:] = struct.pack("<IQ", zlib.crc32(payload, seq & 0xFFFFFFFF), seq)
+        self._head[0] = seq
+        self._next = seq + 1
+        return seq
+
+    def read(self, seq: int, out: np.ndarray) -> bool:
+        """Copy slot `seq` into `out` (0-d); False when it was overwritten, is torn or was never written."""
+        slot = seq % self.slots
+        if seq < 1 or int(self._heads[slot][0]) != seq:
+            return False
+        view = out.data.cast("B")
+        view[:] = self._payloads[slot]
+        crc, tail = struct.unpack("<IQ", self._tails[slot])
+        return tail == seq and int(self._heads[slot][0]) == seq and zlib.crc32(view, seq & 0xFFFFFFFF) == crc
+
+    def latest(self, out: np.ndarray) -> int:
+        """Copy the newest whole slot into `out`; its sequence number, or 0 when there is none.
+
+        A writer that overtakes the copy, or died inside a slot, costs one look at the slot before.
+        """
+        for _ in range(3):
+            head = self.head
+            if head == 0:
+                return 0
+            if self.read(head, out):
+                return head
+            if head > 1 and self.slots > 1 and self.read(head - 1, out):
+                return head - 1
+        return 0
+
+    def release(self) -> None:
+        """Drop every view so that the mapping can be closed."""
+        self._head = np.zeros(1, np.uint64)
+        self._heads.clear()
+        self._tails.clear()
+        self._payloads.clear()
+        self._buffer.release()
+
+
+class Shared:
+    """A mapping with its rings by name: `shared["command"]`."""
+
+    def __init__(self, path: Path, mapping: mmap.mmap, layout: Layout) -> None:
+        self.path = path
+        self.layout = layout
+        self._mapping = mapping
+        self._view = memoryview(mapping)
+        self._rings: dict[str, Ring] = {}
+        offset = HEADER_BYTES
+        for name, (dtype, slots) in layout.items():
+            size = Ring.size(dtype, slots)
+            self._rings[name] = Ring(self._view[offset : offset + size], dtype, slots)
+            offset += _align(size)
+
+    def __getitem__(self, name: str) -> Ring:
+        return self._rings[name]
+
+    @classmethod
+    def create(cls, layout: Layout, folder: Path | None = None) -> "Shared":
+        """Make a new mapping with a unique name and mode 0600.
+
+        Args:
+            layout: the rings.
+            folder: where; a memory-backed folder where there is one, else the temporary folder.
+
+        Raises:
+            ShmError: no room for it.
+        """
+        folder = folder or default_folder()
+        header = _header(layout)
+        size = HEADER_BYTES + sum(_align(Ring.size(*entry)) for entry in layout.values())
+        descriptor, name = tempfile.mkstemp(prefix=f"onboard-{os.getpid()}-", suffix=".shm", dir=folder)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            mapping = mmap.mmap(descriptor, size)
+        except OSError as error:
+            Path(name).unlink()
+            raise ShmError(f"{folder}: can't make {size >> 20} MiB of shared memory ({error.strerror})") from error
+        finally:
+            os.close(descriptor)
+        mapping[: len(header)] = header
+        return cls(Path(name), mapping, layout)
+
+    @classmethod
+    def open(cls, path: Path) -> "Shared":
+        """Map what another process made; the layout is read from the file.
+
+        Raises:
+            ShmError: missing, or not made by this version.
+        """
+        try:
+            with path.open("r+b") as file:
+                mapping = mmap.mmap(file.fileno(), 0)
+        except (OSError, ValueError) as error:
+            raise ShmError(f"{path}: no shared memory of a run there ({error})") from error
+        if mapping[:8] != MAGIC:
+            mapping.close()
+            raise ShmError(f"{path}: not shared memory of this version of onboard")
+        length = struct.unpack("<I", mapping[8:12])[0]
+        raw = json.loads(mapping[12 : 12 + length])
+        layout = {name: (dtype_from_json(descr), slots) for name, (descr, slots) in raw.items()}
+        return cls(path, mapping, layout)
+
+    def close(self) -> None:
+        """Unmap; the file stays for the others."""
+        for ring in self._rings.values():
+            ring.release()
+        self._rings.clear()
+        self._view.release()
+        self._mapping.close()
+
+    def unlink(self) -> None:
+        """Remove the file; processes that still map it keep it until they end."""
+        self.path.unlink(missing_ok=True)
+
+
+def default_folder() -> Path:
+    """A memory-backed folder where the system has one."""
+    memory = Path("/dev/shm")
+    return memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+
+
+def dtype_to_json(dtype: np.dtype) -> list[object]:
+    """A structured type as plain data, for headers of files and mappings."""
+    rows: list[object] = []
+    for name in dtype.names or ():
+        field = dtype[name]
+        if field.subdtype is None:
+            rows.append([name, field.str])
+        else:
+            rows.append([name, field.subdtype[0].str, list(field.subdtype[1])])
+    return rows
+
+
+def dtype_from_json(rows: list[object]) -> np.dtype:
+    """The inverse of `dtype_to_json`."""
+    fields = [(row[0], row[1], tuple(row[2])) if len(row) == 3 else (row[0], row[1]) for row in rows]  # type: ignore[index, arg-type]
+    return np.dtype(fields)
+
+
+def _header(layout: Layout) -> bytes:
+    text = json.dumps({name: [dtype_to_json(dtype), slots] for name, (dtype, slots) in layout.items()}).encode()
+    if len(text) + 12 > HEADER_BYTES:
+        raise ShmError("the layout's description does not fit the header")
+    return MAGIC + struct.pack("<I", len(text)) + text
+
+
+def _stride(dtype: np.dtype) -> int:
+    return _align(8 + dtype.itemsize + 12)
+
+
+def _align(size: int) -> int:
+    return (size + 63) & ~63
