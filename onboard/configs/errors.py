@@ -31,7 +31,7 @@ class LinkError(OnboardError):
     """No robot was heard, the interface is unknown, or somebody else commands the robot."""
 
 
-class SafetyRefusal(OnboardError):
+class SafetyRefusalError(OnboardError):
     """A condition for moving the robot does not hold."""
 
 

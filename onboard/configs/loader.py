@@ -33,7 +33,9 @@ def read_yaml(path: Path) -> Any:  # noqa: ANN401 - YAML is untyped until `conve
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"{path}: can't be read ({error.strerror}); give the path of a YAML file") from error
+        raise ConfigError(
+            f"{path}: can't be read ({error.strerror}); give the path of a YAML file"
+        ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); give a YAML file") from error
     return parse_yaml(text, str(path))
@@ -46,7 +48,7 @@ def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401
         ConfigError: not valid YAML, a tag that would need executing, or a key given twice.
     """
     try:
-        return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - derives from the safe loader
+        return yaml.load(text, Loader=_UniqueKeyLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""
@@ -111,7 +113,9 @@ def shipped(folder: str, name: str) -> Path:
     if path.exists():
         return path
     names = sorted(p.stem for p in (CONFIG_ROOT / folder).glob("*.yaml"))
-    raise ConfigError(f"'{name}' is no shipped {folder} configuration; there are: {', '.join(names)}, or give a .yaml path")
+    raise ConfigError(
+        f"'{name}' is no shipped {folder} configuration; there are: {', '.join(names)}, or give a .yaml path"
+    )
 
 
 class _UniqueKeyLoader(_Loader):  # type: ignore[valid-type, misc]
@@ -122,7 +126,9 @@ class _UniqueKeyLoader(_Loader):  # type: ignore[valid-type, misc]
         for key_node, _ in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is not None and key != "<<" and key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key '{key}' stands twice", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key '{key}' stands twice", key_node.start_mark
+                )
             seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
@@ -138,7 +144,9 @@ def _explain(message: str, data: Any, kind: type) -> str:  # noqa: ANN401
         name, holder = unknown.group(1), path.lstrip(".") or "the top level"
         known = _field_names(kind, path)
         close = difflib.get_close_matches(name, known, 1)
-        hint = f"; did you mean '{close[0]}'?" if close else f"; known keys: {', '.join(known)}" if known else ""
+        hint = (
+            f"; did you mean '{close[0]}'?" if close else f"; known keys: {', '.join(known)}" if known else ""
+        )
         return f"unknown key '{name}' at {holder}{hint}"
     missing = re.search(r"missing required field `([^`]*)`", text)
     if missing:
@@ -152,13 +160,11 @@ _ABSENT = object()
 
 
 def _at(data: Any, path: str) -> Any:  # noqa: ANN401
-    for key, index in _STEP.findall(path):
-        try:
-            if index == "...":
-                return _ABSENT
+    try:
+        for key, index in _STEP.findall(path):
             data = data[int(index)] if index else data[key]
-        except (KeyError, IndexError, TypeError):
-            return _ABSENT
+    except (KeyError, IndexError, TypeError, ValueError):
+        return _ABSENT  # the message names the place all the same
     return data
 
 

@@ -51,7 +51,9 @@ class RobotConfig(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             raise ValueError("two joints share a name")
         for joint in self.joints:
             if not joint.lower_rad < joint.upper_rad:
-                raise ValueError(f"{joint.name}: lower_rad {joint.lower_rad} is not below upper_rad {joint.upper_rad}")
+                raise ValueError(
+                    f"{joint.name}: lower_rad {joint.lower_rad} is not below upper_rad {joint.upper_rad}"
+                )
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
@@ -101,7 +103,9 @@ class RobotConfig(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             hint = f"; did you mean '{close[0]}'?" if close else f"; it has: {', '.join(self.joint_names)}"
             raise ConfigError(f"{self.name} has no joint '{joint_name}'{hint}") from None
         if not self.joints[slot].valid:
-            raise ConfigError(f"{self.name} has no joint '{joint_name}' (slot {slot} exists on the 29-joint variant only)")
+            raise ConfigError(
+                f"{self.name} has no joint '{joint_name}' (slot {slot} exists on the 29-joint variant only)"
+            )
         return slot
 
 

@@ -44,15 +44,10 @@ class Ring:
         self._buffer = buffer
         self._head = np.frombuffer(buffer[:8], np.uint64)
         self._next = int(self._head[0]) + 1
-        base = 64
-        self._payloads = [
-            buffer[base + i * self._stride + 8 : base + i * self._stride + 8 + self._size] for i in range(slots)
-        ]
-        self._heads = [np.frombuffer(buffer, np.uint64, 1, base + i * self._stride) for i in range(slots)]
-        self._tails = [
-            buffer[base + i * self._stride + 8 + self._size : base + i * self._stride + 8 + self._size + 12]
-            for i in range(slots)
-        ]
+        at = [64 + slot * self._stride for slot in range(slots)]
+        self._heads = [np.frombuffer(buffer, np.uint64, 1, start) for start in at]
+        self._payloads = [buffer[start + 8 : start + 8 + self._size] for start in at]
+        self._tails = [buffer[start + 8 + self._size : start + 20 + self._size] for start in at]
 
     @staticmethod
     def size(dtype: np.dtype, slots: int) -> int:
@@ -70,7 +65,7 @@ class Ring:
         slot = seq % self.slots
         self._heads[slot][0] = seq
         payload = self._payloads[slot]
-        payload[:] = memoryview(record).cast("B") if record.ndim else record.data.cast("B")
+        payload[:] = record.data.cast("B")
         self._tails[slot][:] = struct.pack("<IQ", zlib.crc32(payload, seq & 0xFFFFFFFF), seq)
         self._head[0] = seq
         self._next = seq + 1
@@ -148,7 +143,9 @@ class Shared:
             mapping = mmap.mmap(descriptor, size)
         except OSError as error:
             Path(name).unlink()
-            raise ShmError(f"{folder}: can't make {size >> 20} MiB of shared memory ({error.strerror})") from error
+            raise ShmError(
+                f"{folder}: can't make {size >> 20} MiB of shared memory ({error.strerror})"
+            ) from error
         finally:
             os.close(descriptor)
         mapping[: len(header)] = header
@@ -212,7 +209,9 @@ def dtype_from_json(rows: list[object]) -> np.dtype:
 
 
 def _header(layout: Layout) -> bytes:
-    text = json.dumps({name: [dtype_to_json(dtype), slots] for name, (dtype, slots) in layout.items()}).encode()
+    text = json.dumps(
+        {name: [dtype_to_json(dtype), slots] for name, (dtype, slots) in layout.items()}
+    ).encode()
     if len(text) + 12 > HEADER_BYTES:
         raise ShmError("the layout's description does not fit the header")
     return MAGIC + struct.pack("<I", len(text)) + text
