@@ -5,7 +5,7 @@ OnboardError                 anything below; the command line prints it as one l
 ├── ConfigError              a configuration file or an override is wrong
 ├── PolicyError              a policy, its contract or its weights can't be used
 ├── LinkError                the robot can't be reached, or must not be commanded
-├── SafetyRefusal            a check before the start failed; nothing was sent
+├── SafetyRefusalError       a check before the start failed; nothing was sent
 └── RolloutError             a rollout or journal can't be written or read
 ```
 
