@@ -1,0 +1,127 @@
+"""What the operator asks for, whichever way it comes: the remote's bytes, keys, or a script.
+
+Keys and scripts live in the parent, which presses "buttons" through edge counters in shared memory
+(`ports.OPERATOR`); the remote's bytes come with the state. Both are merged here, once a tick.
+"""
+
+import math
+from typing import Protocol
+
+import numpy as np
+
+from onboard.configs.run import Sticks
+from onboard.runtime.link import Float32Array, State
+from onboard.runtime.ports import OPERATOR
+from onboard.runtime.remote import DAMP, GO, LIMP, MARK, START, STOP, keys, sticks
+
+_ACTIONS = (("start", START), ("go", GO), ("stop", STOP), ("damp", DAMP), ("limp", LIMP), ("mark", MARK))
+
+
+class Port(Protocol):
+    """Where keys and scripts press buttons: a shared-memory ring, or a record in this process."""
+
+    def latest(self, out: np.ndarray) -> int:
+        """Copy the newest `ports.OPERATOR` record into `out`; 0 when there is none."""
+
+
+class OperatorInput:
+    """The operator's wishes in one tick.
+
+    Attributes:
+        start, go, stop, limp, mark: pressed since the last tick.
+        damp: the emergency stop is pressed now.
+        stop_request: the run shall end in order.
+        damp_request: the run shall damp now and end.
+        terminal_lost: the terminal that the run was started from is gone.
+        velocity: (3,) vx, vy, wz, clamped to the policy's command ranges.
+        marks: how often mark was pressed so far.
+        connected: the remote's bytes are not all zero.
+    """
+
+    __slots__ = (
+        "connected",
+        "damp",
+        "damp_request",
+        "go",
+        "limp",
+        "mark",
+        "marks",
+        "start",
+        "stop",
+        "stop_request",
+        "terminal_lost",
+        "velocity",
+    )
+
+    def __init__(self) -> None:
+        self.start = self.go = self.stop = self.damp = self.limp = self.mark = False
+        self.stop_request = self.damp_request = self.terminal_lost = self.connected = False
+        self.marks = 0
+        self.velocity: Float32Array = np.zeros(3, np.float32)
+
+
+class Operator:
+    """Merges remote and port.
+
+    Args:
+        port: keys and scripts.
+        config: stick mapping.
+        ranges: ((low, high), ...) for vx, vy, wz, from the policy's contract.
+        period_s: control period, for the smoothing.
+    """
+
+    def __init__(
+        self, port: Port, config: Sticks, ranges: tuple[tuple[float, float], ...], period_s: float
+    ) -> None:
+        self._port = port
+        self._record = np.zeros((), OPERATOR)
+        self._counters = {name: 0 for name, _ in _ACTIONS}
+        self._keys = 0
+        self._config = config
+        self._keep = math.exp(-period_s / config.smoothing_s) if config.smoothing_s > 0 else 0.0
+        self._smooth = [0.0, 0.0, 0.0]
+        self._input = OperatorInput()
+        self.set_ranges(ranges)
+
+    def set_ranges(self, ranges: tuple[tuple[float, float], ...]) -> None:
+        """Take over the command ranges of another policy."""
+        self._ranges = ranges
+
+    def read(self, state: State) -> OperatorInput:
+        """The wishes of this tick; always the same object."""
+        asked, record, remote = self._input, self._record, state.remote.data
+        self._port.latest(record)
+        now = keys(remote)
+        for name, buttons in _ACTIONS:
+            count = int(record[f"{name}s"])
+            pressed = now & buttons == buttons and self._keys & buttons != buttons
+            setattr(asked, name, pressed or count != self._counters[name])
+            self._counters[name] = count
+        asked.damp = asked.damp or now & DAMP == DAMP
+        asked.marks += asked.mark
+        self._keys = now
+        asked.connected = bool(state.remote.any())
+        asked.stop_request = bool(record["stop_request"])
+        asked.damp_request = bool(record["damp_request"])
+        asked.terminal_lost = bool(record["terminal_lost"])
+        self._set_velocity(remote, record)
+        return asked
+
+    def _set_velocity(self, remote: memoryview, record: np.ndarray) -> None:
+        """From the sticks, smoothed; keys or a script in charge give it as it is."""
+        lx, ly, rx, _ = sticks(remote)
+        velocity = self._input.velocity
+        given = record["velocity"] if record["velocity_valid"] else None
+        for axis, stick in enumerate((ly, -lx, -rx)):
+            low, high = self._ranges[axis]
+            wanted = self._live(stick)
+            wanted *= high if wanted > 0 else -low
+            self._smooth[axis] = wanted + self._keep * (self._smooth[axis] - wanted)
+            value = self._smooth[axis] if given is None else float(given[axis])
+            velocity[axis] = min(high, max(low, value))
+
+    def _live(self, stick: float) -> float:
+        """Stick deflection less the dead zone, rescaled so that a full stick stays full."""
+        dead = self._config.dead_zone
+        beyond = max(0.0, abs(stick) - dead) / (1.0 - dead)
+        return math.copysign(beyond, stick)

@@ -1,0 +1,95 @@
+"""Real-time rights for one process: asked for step by step, each granted or refused, never fatal."""
+
+import contextlib
+import ctypes
+import gc
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+PRIORITY_GATEWAY = 60
+PRIORITY_CONTROL = 50
+
+_MCL_CURRENT_AND_FUTURE = 1 | 2
+_PR_SET_TIMERSLACK = 29
+
+
+class RealtimeReport(NamedTuple):
+    """What was asked and what the system said."""
+
+    fifo: bool
+    lines: tuple[str, ...]  # one a step, for the log
+
+
+def setup_realtime(priority: int, cpu: int | None) -> RealtimeReport:
+    """Ask for SCHED_FIFO, a CPU, locked memory and a sharp timer for this process.
+
+    Args:
+        priority: of SCHED_FIFO.
+        cpu: the core to stay on; None leaves that to the scheduler.
+    """
+    steps: list[tuple[str, Callable[[], None]]] = [
+        ("SCHED_FIFO", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))),
+        ("locked memory", _lock_memory),
+        ("timer slack 1 ns", _sharpen_timer),
+    ]
+    if cpu is not None:
+        steps.insert(1, (f"CPU {cpu}", lambda: os.sched_setaffinity(0, {cpu})))
+    lines, granted = [], {}
+    for name, action in steps:
+        refusal = _refusal(action)
+        granted[name] = refusal == ""
+        lines.append(f"{name}: {refusal or 'granted'}")
+    return RealtimeReport(granted["SCHED_FIFO"], tuple(lines))
+
+
+def freeze_heap() -> None:
+    """Collect once and keep what is alive out of every later collection (a full one costs 75 ms)."""
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+
+def may_use_fifo() -> bool:
+    """Whether this process could run under SCHED_FIFO, found out by trying in a child."""
+    child = os.fork()
+    if child == 0:
+        refused = 1
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY_CONTROL))
+            refused = 0
+        os._exit(refused)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def spare_cpu(wanted: int) -> int | None:
+    """A core for one process: the `wanted`-th of those allowed, None on a single-core machine."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return allowed[wanted % len(allowed)] if len(allowed) > 1 else None
+
+
+def _refusal(action: Callable[[], None]) -> str:
+    """Run one step; why it was refused, or ""."""
+    try:
+        action()
+    except OSError as error:
+        return f"refused ({error.strerror})"
+    return ""
+
+
+def _lock_memory() -> None:
+    _checked(_libc().mlockall(_MCL_CURRENT_AND_FUTURE))
+
+
+def _sharpen_timer() -> None:
+    _checked(_libc().prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0))
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _checked(result: int) -> None:
+    if result != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
