@@ -84,6 +84,7 @@ class Inputs(NamedTuple):
     limps: int
     parent_ns: int  # the parent's heartbeat
     foreign: int  # samples of other publishers so far
+    control_done: bool = False  # the parent knows that control has ended
 
 
 class Core(NamedTuple):
@@ -258,7 +259,8 @@ def _latched(
     if core.conflict:
         return _silent(core, inputs) if held_ns > config.conflict_damping_ns else core
     command = inputs.command
-    if not inputs.corrupt and command is not None and int(command["kind"]) == Kind.STOP:
+    stop = not inputs.corrupt and command is not None and int(command["kind"]) == Kind.STOP
+    if stop or inputs.control_done:
         core = core._replace(stopping=True)
     orphan = inputs.now_ns - inputs.parent_ns > config.parent_lost_ns
     if (core.stopping and held_ns >= config.stop_damping_ns) or (

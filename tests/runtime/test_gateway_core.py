@@ -204,6 +204,13 @@ def test_stop_after_controls_own_damping_counts_that_time() -> None:
     assert step(core, inputs(later, command=stop), CONFIG).state is GatewayState.DONE
 
 
+def test_when_control_is_gone_the_parent_ends_the_damping() -> None:
+    core = step(passing(), inputs(command=command(made_ns=NOW - 101 * MS)), CONFIG)
+    core = step(core, inputs(NOW + 999 * MS, control_done=True), CONFIG)
+    assert core.state is GatewayState.DAMPING
+    assert step(core, inputs(NOW + 1000 * MS, control_done=True), CONFIG).state is GatewayState.DONE
+
+
 def test_an_orphan_damps_for_five_seconds() -> None:
     core = step(passing(), inputs(parent_ns=NOW - 201 * MS), CONFIG)
     core = step(core, inputs(NOW + 4999 * MS, parent_ns=NOW - 201 * MS), CONFIG)
