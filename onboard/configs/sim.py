@@ -1,0 +1,114 @@
+"""Typed configuration of the simulated robot."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal
+
+import numpy as np
+from msgspec import Meta, Struct
+from numpy.typing import NDArray
+
+from onboard.configs.errors import ConfigError
+from onboard.configs.loader import load, shipped
+from onboard.configs.robot import N_JOINTS, RobotConfig
+
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Latency = Annotated[float, Meta(ge=0, le=0.2)]
+Number = Annotated[float, Meta(ge=-1e4, le=1e4)]
+
+
+class Gantry(Struct, frozen=True, forbid_unknown_fields=True):
+    """A frame above the robot that can hold its pelvis; `height_m` is the pelvis' height while held."""
+
+    attached: bool
+    height_m: Annotated[float, Meta(ge=0.3, le=3.0)]
+    speed_m_s: Positive
+
+
+class Builtin(Struct, frozen=True, forbid_unknown_fields=True):
+    """Stand-in for the robot's own controller; gains in N·m/rad and N·m·s/rad by joint."""
+
+    active: bool
+    name: Annotated[str, Meta(min_length=1)]
+    kp: dict[str, NotNegative]
+    kd: dict[str, NotNegative]
+
+
+class Silence(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the robot does `after_s` without a command."""
+
+    action: Literal["hold", "damp"]
+    after_s: Positive
+    damping_kd: dict[str, NotNegative]
+
+
+class Gap(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the simulated robot differs from the nominal model; see the YAML for each knob's meaning."""
+
+    gain: dict[str, NotNegative]
+    torque_limit: dict[str, Positive]
+    command_latency_s: dict[str, Latency]
+    state_latency_s: dict[str, Latency]
+    imu_latency_s: Latency
+    friction_nm: dict[str, NotNegative]
+    backlash_rad: dict[str, NotNegative]
+    mass_kg: dict[str, Number]
+
+
+class SimConfig(Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything about the simulated robot that is not in its MJCF."""
+
+    robot: str
+    mode_machine: Annotated[int, Meta(ge=0, le=255)]
+    timestep_s: Annotated[float, Meta(ge=0.0005, le=0.005)]
+    floor_friction: Positive
+    ambient_c: Annotated[float, Meta(ge=-40, le=60)]
+    start_pose: str
+    start_poses: dict[str, dict[str, Number]]
+    gantry: Gantry
+    builtin: Builtin
+    silence: Silence
+    gap: Gap
+
+    def __post_init__(self) -> None:
+        if self.start_pose not in self.start_poses:
+            raise ValueError(f"start_pose '{self.start_pose}' is not one of {', '.join(self.start_poses)}")
+
+
+def load_sim(name: str = "g1", overrides: list[str] | None = None) -> SimConfig:
+    """Read the shipped description (`g1`) or a YAML path; `overrides` are `key=value`, dotted keys.
+
+    Raises:
+        ConfigError: unknown name, or the file or an override does not fit.
+    """
+    return load(shipped("sim", name), SimConfig, overrides)
+
+
+def per_joint(
+    values: Mapping[str, float], robot: RobotConfig, key: str, default: float = 0.0
+) -> NDArray[np.float64]:
+    """Spread a mapping from joint names or patterns over the joints.
+
+    Args:
+        values: name or pattern to value; later keys win.
+        robot: whose joints.
+        key: name of the setting, for errors.
+        default: value of a joint that no key matches.
+
+    Returns:
+        (29,) SDK motor order.
+
+    Raises:
+        ConfigError: a key matches no joint.
+    """
+    out = np.full(N_JOINTS, default)
+    for pattern, value in values.items():
+        hit = np.array([fnmatchcase(name, pattern) for name in robot.joint_names])
+        if not hit.any():
+            raise ConfigError(
+                f"{key}: '{pattern}' matches no joint of {robot.name}; use a joint's name such as "
+                f"{robot.joint_names[3]}, or a pattern such as '*_knee_joint'"
+            )
+        out[hit] = value
+    return out
