@@ -151,6 +151,8 @@ def _explain(message: str, data: Any, kind: type) -> str:  # noqa: ANN401
     missing = re.search(r"missing required field `([^`]*)`", text)
     if missing:
         return f"missing key '{missing.group(1)}' at {path.lstrip('.') or 'the top level'}"
+    if not path and not text.startswith("Expected"):
+        return text  # a rule of the type's own, which says all
     found = _at(data, path)
     shown = "" if found is _ABSENT else f", found {_short(found)}"
     return f"{path.lstrip('.') or 'top level'}: {text}{shown}"

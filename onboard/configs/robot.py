@@ -51,9 +51,7 @@ class RobotConfig(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             raise ValueError("two joints share a name")
         for joint in self.joints:
             if not joint.lower_rad < joint.upper_rad:
-                raise ValueError(
-                    f"{joint.name}: lower_rad {joint.lower_rad} is not below upper_rad {joint.upper_rad}"
-                )
+                raise ValueError(f"{joint.name}: lower_rad {joint.lower_rad} not below {joint.upper_rad}")
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
@@ -104,7 +102,7 @@ class RobotConfig(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             raise ConfigError(f"{self.name} has no joint '{joint_name}'{hint}") from None
         if not self.joints[slot].valid:
             raise ConfigError(
-                f"{self.name} has no joint '{joint_name}' (slot {slot} exists on the 29-joint variant only)"
+                f"{self.name} has no joint '{joint_name}': slot {slot} is empty on this variant"
             )
         return slot
 
