@@ -22,16 +22,6 @@ NOT_PUBLISHED = -1
 """`send_ns` and `gateway_state` of a row whose command never reached the wire."""
 
 
-class Mode(IntEnum):
-    """What control did in a tick."""
-
-    DAMP = 0
-    RAMP = 1
-    HOLD = 2
-    POLICY = 3
-    LIMP = 4
-
-
 class Arm(IntEnum):
     """Side of the A/B comparison that a tick belongs to; SHADOW computes the residual, unapplied."""
 
@@ -168,15 +158,31 @@ JOINED = (
 )
 """Columns that the recorder joins from the gateway's ring by command number."""
 
+LOWSTATE = (
+    Field("source_time_ns", "<i8", (), "ns", "sender's DDS time stamp, its CLOCK_REALTIME; 0 for none"),
+    Field("recv_ns", "<i8", (), "ns", "CLOCK_MONOTONIC when the recorder took the sample"),
+    Field("robot_tick", "<u4", (), "tick", "LowState's counter"),
+    Field("q", "<f4", _J, "rad", "joint positions"),
+    Field("dq", "<f4", _J, "rad/s", "joint velocities"),
+    Field("ddq", "<f4", _J, "rad/s²", "joint accelerations as the motors estimate them"),
+    Field("tau_est", "<f4", _J, "N·m", "joint torques as the motors estimate them"),
+    Field("quat_wxyz", "<f4", (4,), "", "pelvis IMU: orientation, world from pelvis"),
+    Field("gyro_body", "<f4", (3,), "rad/s", "pelvis IMU: angular velocity in the body frame"),
+    Field("accel_body", "<f4", (3,), "m/s²", "pelvis IMU: specific force in the body frame"),
+    Field("motor_voltage", "<f4", _J, "V", "supply of each motor"),
+    Field("motor_temperature", "<i2", (N_JOINTS, 2), "°C", "casing and winding of each motor"),
+)
+"""Columns of the optional full-rate stream."""
+
 DERIVED = (
     Field(
         "time_s",
         "<f8",
         (),
         "s",
-        "robot clock, unwrapped, 0 at the first row; goes on by recv_ns over a robot reset",
+        "robot clock, unwrapped, 0 at the first row; goes on by recv_ns over a jump or a restart",
     ),
-    Field("epoch", "<u4", (), "", "restarts of the robot's clock so far"),
+    Field("epoch", "<u4", (), "", "jumps and restarts of the robot's clock so far"),
 )
 """Columns that the conversion computes."""
 
@@ -214,6 +220,11 @@ def journal_dtype(record: np.dtype) -> np.dtype:
     """Type of a row in the journal: the record and the joined columns."""
     columns = [(name, record[name].base.str, record[name].shape) for name in record.names or ()]
     return _aligned([*columns, *((f.name, f.code, f.shape) for f in JOINED)])
+
+
+def lowstate_dtype() -> np.dtype:
+    """Type of one sample of the full-rate stream."""
+    return _aligned([(f.name, f.code, f.shape) for f in LOWSTATE])
 
 
 def _aligned(columns: list[tuple[str, str, tuple[int, ...]]]) -> np.dtype:

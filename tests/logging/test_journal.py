@@ -2,9 +2,6 @@
 
 import errno
 import os
-import shutil
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -262,25 +259,6 @@ def test_losses_on_a_full_disk_are_told_in_the_file_itself(tmp_path: Path) -> No
     found = scan(path)
     assert [(drop.count, drop.why) for drop in found.drops] == [(30 - found.row_count, Why.NO_SPACE)]
     assert found.row_count == 8
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 512 KiB, as a small tmpfs; skips where mounting is not allowed."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    command = [mount or "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
-    if (
-        mount is None
-        or os.geteuid() != 0
-        or subprocess.run(command, capture_output=True, check=False).returncode
-    ):
-        pytest.skip("mounting a small tmpfs needs root")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def test_a_real_full_disk_costs_rows_and_nothing_else(tiny_disk: Path) -> None:

@@ -1,0 +1,188 @@
+"""Journal to rollout file: `<stem>.journal` (and `<stem>.lowstate.journal`) become `<stem>.h5`."""
+
+import json
+from collections.abc import Mapping
+from enum import IntEnum
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from onboard.configs.errors import RolloutError
+from onboard.configs.events import Event, Mode, Tier
+from onboard.logging.hdf5 import write_whole
+from onboard.logging.layout import (
+    DERIVED,
+    JOINED,
+    LOWSTATE,
+    POLICY_FIELDS,
+    ROW,
+    Arm,
+    Field,
+    PolicyShape,
+    SafetyFlag,
+)
+from onboard.logging.recovery import Scan, read_rows, scan
+from onboard.logging.robot_clock import RobotClock, read_clock
+from onboard.logging.run_info import RunInfo, from_meta
+from onboard.runtime.gateway_core import GatewayState
+
+SCHEMA = 1
+"""Version of the rollout file's layout."""
+
+JOURNAL_SUFFIX = ".journal"
+LOWSTATE_SUFFIX = ".lowstate.journal"
+
+_VALUES: Mapping[str, type[IntEnum]] = {
+    "mode": Mode,
+    "tier": Tier,
+    "arm": Arm,
+    "safety_flag": SafetyFlag,
+    "safety_events": Event,
+    "gateway_state": GatewayState,
+}
+"""Datasets whose numbers have names; those of `safety_events` are bit numbers."""
+
+
+def convert(journal: Path, folder: Path | None = None) -> Path:
+    """Write the rollout file of a journal, whole or broken; the journal stays.
+
+    Doing it again gives the same file again.
+
+    Args:
+        journal: of a run that has ended, in whatever way.
+        folder: where to; beside the journal by default.
+
+    Raises:
+        RolloutError: not a journal, or no room for the rollout.
+    """
+    found = scan(journal)
+    info = from_meta(found.header.meta, str(journal))
+    rows = read_rows(journal, found)
+    if missing := {f.name for f in (*ROW, *JOINED, *POLICY_FIELDS)} - set(rows.dtype.names or ()):
+        raise RolloutError(
+            f"{journal}: its rows have no {', '.join(sorted(missing))}; another version wrote it"
+        )
+    stream = _lowstate_rows(lowstate_journal(journal))
+    target = rollout_path(journal, folder)
+
+    def fill(h5: h5py.File) -> None:
+        clock = read_clock(rows["robot_tick"], rows["recv_ns"])
+        _write_attributes(h5, info, found, rows, clock)
+        _write_rollout(h5.create_group("rollout"), rows, clock)
+        for index, policy in enumerate(info.policies):
+            _write_policy(h5.create_group(f"policies/{index}"), policy.shape, rows, index)
+        if stream is not None:
+            _write_lowstate(h5.create_group("lowstate"), stream, rows, clock)
+
+    size = rows.nbytes + (stream.nbytes if stream is not None else 0) + 16 * len(rows) + 2 * found.header.size
+    write_whole(target, size, fill, f"make room, then: onboard log recover {journal} --out DIR")
+    return target
+
+
+def rollout_path(journal: Path, folder: Path | None = None) -> Path:
+    """Where the rollout of a journal goes."""
+    return (folder or journal.parent) / f"{journal.name.removesuffix(JOURNAL_SUFFIX)}.h5"
+
+
+def lowstate_journal(journal: Path) -> Path:
+    """Where the full-rate stream of a run is kept while it lasts."""
+    return journal.with_name(journal.name.removesuffix(JOURNAL_SUFFIX) + LOWSTATE_SUFFIX)
+
+
+def _lowstate_rows(path: Path) -> np.ndarray | None:
+    """Samples of the full-rate stream; None where the run recorded none or nothing of it is left."""
+    if not path.exists():
+        return None
+    rows = read_rows(path, scan(path))
+    return rows if set(rows.dtype.names or ()) >= {f.name for f in LOWSTATE} else None
+
+
+def _write_attributes(h5: h5py.File, info: RunInfo, found: Scan, rows: np.ndarray, clock: RobotClock) -> None:
+    completeness, why = found.completeness
+    facts = dict(found.end or {})
+    known = rows["source_time_ns"] > 0
+    offset_ns = rows["recv_ns"][known] - rows["source_time_ns"][known]
+    calibration = {
+        "wall_ns": info.wall_ns,
+        "monotonic_ns": info.monotonic_ns,
+        "tick_s": clock.tick_s,
+        "measured_tick_s": clock.measured_tick_s if np.isfinite(clock.measured_tick_s) else None,
+        "min_recv_minus_source_ns": int(offset_ns.min()) if len(offset_ns) else None,
+    }
+    h5.attrs.update(
+        {
+            "schema": SCHEMA,
+            "onboard_version": info.version,
+            "onboard_commit": info.commit,
+            "started_utc": info.started_utc,
+            "robot": info.robot,
+            "joint_names": list(info.joint_names),
+            "period_s": info.period_s,
+            "arm": info.arm,
+            "note": info.note,
+            "config": json.dumps(info.config),
+            "policies": [policy.shape.name for policy in info.policies],
+            "contract": [policy.contract for policy in info.policies],
+            "residual": [policy.residual for policy in info.policies],
+            "models_sha256": json.dumps([policy.models for policy in info.policies]),
+            "software": json.dumps(info.software),
+            "machine": json.dumps(info.machine),
+            "clock": json.dumps(calibration),
+            "completeness": completeness,
+            "completeness_why": why,
+            "rows_lost": found.lost,
+            "end_reason": str(facts.pop("end_reason", "unknown: the run was not closed in order")),
+            "facts": json.dumps(facts),
+        }
+    )
+
+
+def _write_rollout(group: h5py.Group, rows: np.ndarray, clock: RobotClock) -> None:
+    for field in (*ROW, *JOINED):
+        _put(group, field, rows[field.name])
+    _put_clock(group, clock.time_s, clock.epoch)
+
+
+def _write_policy(group: h5py.Group, shape: PolicyShape, rows: np.ndarray, index: int) -> None:
+    group.attrs["name"] = shape.name
+    at = np.flatnonzero(rows["policy"] == index)
+    _put(group, Field("row", "<i8", (), "", "index into rollout"), at)
+    for field in POLICY_FIELDS[:-1]:
+        width = shape.obs if field.name == "obs" else shape.action
+        _put(group, field, rows[field.name][at, :width])
+    extras = group.create_group("extras")
+    start = 0
+    for name, width in shape.extras:
+        _put(
+            extras,
+            Field(name, "<f4", (), "", "extra output of the network"),
+            rows["extras"][at, start : start + width],
+        )
+        start += width
+
+
+def _write_lowstate(group: h5py.Group, stream: np.ndarray, rows: np.ndarray, clock: RobotClock) -> None:
+    for field in LOWSTATE:
+        _put(group, field, stream[field.name])
+    own = read_clock(stream["robot_tick"], stream["recv_ns"], clock.tick_s)
+    time_s = own.time_s
+    if len(rows) and len(stream):
+        ahead = np.subtract(stream["robot_tick"][0], rows["robot_tick"][0], dtype=np.uint32).astype(np.int32)
+        time_s = time_s + float(ahead) * clock.tick_s
+    _put_clock(group, time_s, own.epoch)
+
+
+def _put_clock(group: h5py.Group, time_s: np.ndarray, epoch: np.ndarray) -> None:
+    for field in DERIVED:
+        _put(group, field, time_s if field.name == "time_s" else epoch)
+
+
+def _put(group: h5py.Group, field: Field, values: np.ndarray) -> None:
+    dataset = group.create_dataset(field.name, data=values, dtype=np.dtype(field.code))
+    dataset.attrs["unit"] = field.unit
+    dataset.attrs["about"] = field.about
+    if field.name in _VALUES:
+        dataset.attrs["values"] = json.dumps(
+            {value.name.lower(): int(value) for value in _VALUES[field.name]}
+        )
