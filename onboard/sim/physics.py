@@ -44,6 +44,7 @@ class Physics:
         gantry: what may hold the pelvis.
         pose: (29,) joint positions of the start pose, rad.
         sensors: what the robot reports of itself.
+        steps: time steps since it was made.
     """
 
     def __init__(self, config: SimConfig) -> None:
@@ -53,14 +54,15 @@ class Physics:
         self.pose = start_pose(config, self.model.robot)
         self.motors = Motors(self.model, self.data, config)
         self.gantry = Gantry(self.model, self.data, config.gantry)
+        self.steps = 0
         self._pushes: dict[int, int] = {}
         self.sensors = Sensors(self.model, self.data, config)
         self.reset()
 
     @property
     def time_s(self) -> float:
-        """Simulated time since the reset."""
-        return self.motors.steps * self.config.timestep_s
+        """Simulated time; a reset does not set it back, as a robot's clock is not set back."""
+        return self.steps * self.config.timestep_s
 
     def reset(
         self,
@@ -103,6 +105,7 @@ class Physics:
             self.gantry.move()
             mujoco.mj_step2(mj, data)
             motors.count()
+            self.steps += 1
             mujoco.mj_step1(mj, data)
             if self._pushes:
                 self._end_pushes()

@@ -113,14 +113,6 @@ class SimRobot:
                 self.judge_gains(cmd.kd)
         return verdict
 
-    def repeat(self) -> None:
-        """The command in force came again, unchanged; only its age starts anew."""
-        if self.controller:
-            self.verdicts[IGNORED] += 1
-        elif self._quiet_steps >= 0:
-            self.verdicts[ACCEPTED] += 1
-            self._quiet_steps = 0
-
     def advance(self, steps: int = 1) -> None:
         """Let physics steps pass."""
         physics = self.physics
@@ -131,7 +123,7 @@ class SimRobot:
                     physics.motors.set(0.0, 0.0, self._silence_kd)
                     self.damped_by_silence += 1
             physics.step()
-            if physics.motors.steps % THERMAL_STEPS == 0:
+            if physics.steps % THERMAL_STEPS == 0:
                 self.thermal.step(physics.data.actuator_force, THERMAL_STEPS * self.config.timestep_s)
 
     def sense(self, out: Report) -> None:

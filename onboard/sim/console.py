@@ -1,0 +1,185 @@
+"""One tiny command language for scripts, standard input and keys: a line is one thing that happens.
+
+```
+press start            the remote's buttons for 0.2 s: start a b x y l1+r1+b up ..., or the words
+                       start go stop damp mark limp; a number after it is the time in seconds
+stick ly 0.5           a stick axis (lx ly rx ry) to a value in [-1, 1]
+nudge ly 0.1           the same, by so much from where it is
+sticks centre          all four to 0
+remote off             the remote is lost (or on again)
+gantry attach 1.0      take the pelvis and go to a height in m; without one the configured height
+gantry height 0.75     go up or down to a height
+gantry release         let go
+push 60 0 0 0.1        force in N (world frame) on the torso for so many seconds; a link may follow
+mode ai                put a built-in controller in charge; `mode none` releases it
+fault lost 5           samples of LowState: lost, corrupt, frozen, backwards (tick)
+fault mode_machine 6   report another robot type
+fault motor left_knee_joint 1       motorstate bits
+fault heat left_knee_joint 125      a winding's temperature in degrees C
+reset                  start pose again
+quit                   end
+```
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from onboard.configs.errors import ConfigError
+from onboard.runtime.remote import ACTIONS, Button
+from onboard.sim.remote import AXES
+from onboard.sim.robot import SimRobot
+
+PRESS_S = 0.2
+Action = Callable[[SimRobot], object]
+"""What one line does to a robot."""
+
+
+class QuitError(Exception):
+    """A line asked for the end."""
+
+
+def parse(line: str) -> Action:
+    """The action of one line.
+
+    Raises:
+        ConfigError: unknown command or wrong arguments; the message shows how it is used.
+    """
+    word, *arguments = line.split()
+    if word not in _COMMANDS:
+        raise ConfigError(
+            f"simulator command '{line}': no command '{word}'; there are: {', '.join(_COMMANDS)}"
+        )
+    usage, build = _COMMANDS[word]
+    try:
+        return build(*arguments)
+    except (TypeError, ValueError, KeyError) as error:
+        raise ConfigError(f"simulator command '{line}': expected {usage}") from error
+
+
+def _press(names: str, seconds: str = str(PRESS_S)) -> Action:
+    buttons = ACTIONS.get(names) or 0
+    if not buttons:
+        for name in names.split("+"):
+            buttons |= Button[name.upper()]
+    duration = _positive(seconds)
+    return lambda robot: robot.remote.press(buttons, robot.physics.time_s + duration)
+
+
+def _stick(axis: str, value: str) -> Action:
+    name, number = _choice(axis, *AXES), _number(value)
+    return lambda robot: robot.remote.move(name, number)
+
+
+def _nudge(axis: str, change: str) -> Action:
+    name, number = _choice(axis, *AXES), _number(change)
+    return lambda robot: robot.remote.move(name, round(robot.remote.sticks[name] + number, 6))
+
+
+def _sticks(word: str) -> Action:
+    _choice(word, "centre", "center")
+    return lambda robot: robot.remote.sticks.update(dict.fromkeys(AXES, 0.0))
+
+
+def _remote(word: str) -> Action:
+    connected = _choice(word, "on", "off") == "on"
+    return lambda robot: setattr(robot.remote, "connected", connected)
+
+
+def _gantry(word: str, height: str | None = None) -> Action:
+    _choice(word, "attach", "release", "height")
+    metres = None if height is None else _positive(height)
+    if word == "attach":
+        return lambda robot: robot.physics.gantry.attach(metres)
+    if (word == "height") is (metres is None):
+        raise ValueError
+    if word == "release":
+        return lambda robot: robot.physics.gantry.release()
+    return lambda robot: setattr(robot.physics.gantry, "height_m", metres)
+
+
+def _push(x: str, y: str, z: str, seconds: str, link: str = "torso_link") -> Action:
+    force, duration = (_number(x), _number(y), _number(z)), _positive(seconds)
+    return lambda robot: robot.physics.push(force, duration, link)
+
+
+def _mode(name: str) -> Action:
+    if name == "none":
+        return lambda robot: robot.release_mode()
+    return lambda robot: robot.select_mode(name)
+
+
+def _fault(kind: str, *arguments: str) -> Action:
+    if kind in ("motor", "heat"):
+        return _motor_fault(kind, *arguments)
+    _choice(kind, "lost", "corrupt", "frozen", "backwards", "mode_machine")
+    (text,) = arguments
+    number = int(text)
+    if number < 0:
+        raise ValueError
+    return lambda robot: setattr(robot.faults, kind, number)
+
+
+def _motor_fault(kind: str, joint: str, value: str) -> Action:
+    if kind == "motor":
+        bits = np.uint32(int(value, 0))
+
+        def report(robot: SimRobot) -> None:
+            robot.motor_fault[robot.physics.model.robot.slot(joint)] = bits
+    else:
+        celsius = _number(value)
+
+        def report(robot: SimRobot) -> None:
+            robot.thermal.forced[robot.physics.model.robot.slot(joint), 1] = celsius
+
+    return report
+
+
+def _reset() -> Action:
+    return lambda robot: robot.reset()
+
+
+def _quit() -> Action:
+    def leave(_: SimRobot) -> None:
+        raise QuitError
+
+    return leave
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not np.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _positive(text: str) -> float:
+    number = _number(text)
+    if number <= 0:
+        raise ValueError
+    return number
+
+
+def _choice(word: str, *choices: str) -> str:
+    if word not in choices:
+        raise ValueError
+    return word
+
+
+_COMMANDS: dict[str, tuple[str, Callable[..., Action]]] = {
+    "press": ("press BUTTON[+BUTTON...] [SECONDS], for example: press l1+r1+b 0.5", _press),
+    "stick": ("stick lx|ly|rx|ry VALUE, for example: stick ly 0.5", _stick),
+    "nudge": ("nudge lx|ly|rx|ry CHANGE, for example: nudge ly -0.1", _nudge),
+    "sticks": ("sticks centre", _sticks),
+    "remote": ("remote on|off", _remote),
+    "gantry": ("gantry attach [HEIGHT_M], gantry height HEIGHT_M, or gantry release", _gantry),
+    "push": ("push FX FY FZ SECONDS [LINK], for example: push 60 0 0 0.1", _push),
+    "mode": ("mode NAME, for example: mode ai; mode none releases", _mode),
+    "fault": (
+        "fault lost|corrupt|frozen|backwards SAMPLES, fault mode_machine NUMBER, fault motor JOINT BITS, "
+        "or fault heat JOINT CELSIUS",
+        _fault,
+    ),
+    "reset": ("reset", _reset),
+    "quit": ("quit", _quit),
+}
