@@ -13,7 +13,6 @@ from pathlib import Path
 
 from onboard.configs.errors import ConfigError
 from onboard.sim.console import Action, parse
-from onboard.sim.robot import SimRobot
 
 
 class Script:
@@ -59,8 +58,9 @@ class Script:
         """Every line was played."""
         return self._next == len(self._lines)
 
-    def play(self, robot: SimRobot) -> None:
-        """Act on every line whose time has come."""
-        while not self.done and self._lines[self._next][0] <= robot.physics.time_s:
-            self._lines[self._next][1](robot)
+    def due(self, time_s: float) -> list[Action]:
+        """Actions of the lines whose time has come since the last call."""
+        first = self._next
+        while not self.done and self._lines[self._next][0] <= time_s:
             self._next += 1
+        return [action for _, action in self._lines[first : self._next]]

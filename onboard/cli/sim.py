@@ -1,0 +1,102 @@
+"""`onboard sim`: a simulated G1 that speaks the robot's DDS topics."""
+
+import dataclasses
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from onboard.sim.process import Options, Summary, serve
+
+EPILOG = """examples:
+  onboard sim --domain 1                            standing on the floor, built-in controller active
+  onboard sim --released --gantry --keys            hanging, limp, this terminal's keys are its remote
+  onboard sim --set gap.gain.left_knee_joint=0.8    a weak knee"""
+
+
+@dataclass(frozen=True)
+class Args:
+    """Start a simulated G1 on real DDS: rt/lowstate and rt/secondary_imu at 500 Hz, obeys rt/lowcmd."""
+
+    domain: int = 1
+    """DDS domain id; 0 is the real robot's."""
+    interface: str = "lo"
+    """Network interface."""
+    config: str = "g1"
+    """Shipped simulator configuration, or a YAML path."""
+    gantry: bool = False
+    """Start with the pelvis held above the floor."""
+    start_pose: str | None = None
+    """zero, stand, crouch, or another pose of the configuration."""
+    released: bool = False
+    """Start with the built-in controller released: limp until a command comes."""
+    when_commands_stop: Literal["hold", "damp"] | None = None
+    """Hold the last command, or damp after silence.after_s."""
+    set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    """key=value of the configuration, dotted keys; may be given several times."""
+    script: Path | None = None
+    """Timed commands, one a line: SECONDS COMMAND (the commands of standard input)."""
+    keys: bool = False
+    """Read single keys of this terminal instead of lines on standard input."""
+    gamepad: Path | None = None
+    """Joystick device with an Xbox layout, for example /dev/input/js0."""
+    viewer: bool = False
+    """Show the robot in a window."""
+    duration: float = float("inf")
+    """End after so many simulated seconds."""
+    with_parent: bool = False
+    """End when the process that started this one is gone."""
+    json: Path | None = None
+    """Write the summary there."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run the verb."""
+    args = tyro.cli(Args, prog="onboard sim", args=arguments, description=f"{Args.__doc__}\n\n{EPILOG}")
+    summary = serve(_options(args), _say)
+    _say(_table(summary))
+    if args.json is not None:
+        args.json.write_text(json.dumps(dataclasses.asdict(summary), indent=2) + "\n", encoding="utf-8")
+    return 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def _options(args: Args) -> Options:
+    flags = {
+        "gantry.attached=true": args.gantry,
+        "builtin.active=false": args.released,
+        f"start_pose={args.start_pose}": args.start_pose is not None,
+        f"silence.action={args.when_commands_stop}": args.when_commands_stop is not None,
+    }
+    overrides = tuple(text for text, given in flags.items() if given) + args.set
+    return Options(
+        domain=args.domain,
+        interface=args.interface,
+        config=args.config,
+        overrides=overrides,
+        script=args.script,
+        keys=args.keys,
+        gamepad=args.gamepad,
+        viewer=args.viewer,
+        duration_s=args.duration,
+        with_parent=args.with_parent,
+    )
+
+
+def _table(summary: Summary) -> str:
+    refused = ", ".join(f"{reason} {count}" for reason, count in summary.refused.items()) or "none"
+    lines = [
+        f"end: {summary.end} after {summary.simulated_s:.1f} s simulated, real-time factor "
+        f"{summary.real_time_factor:.3f}, {summary.skipped_periods} periods left out",
+        f"commands: {summary.accepted} accepted, {summary.ignored} ignored by the built-in controller, "
+        f"refused: {refused}",
+        f"torque limit reached on {100 * summary.torque_saturated:.1f} % of the steps",
+    ]
+    return "\n".join(lines + [f"warning: {text}" for text in summary.warnings])
