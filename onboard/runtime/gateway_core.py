@@ -171,8 +171,11 @@ def step(core: Core, inputs: Inputs, config: GatewayConfig) -> Core:
         conflict=core.conflict or inputs.foreign != core.foreign,
         tilted=core.tilted + 1 if inputs.tilt_rad > config.tilt_limit_rad else 0,
     )
-    if core.state in (GatewayState.SILENT, GatewayState.DONE):
+    if core.state is GatewayState.DONE:
         return core
+    if core.state is GatewayState.SILENT:
+        over = inputs.control_done or inputs.now_ns - inputs.parent_ns > config.parent_lost_ns
+        return core._replace(state=GatewayState.DONE, since_ns=inputs.now_ns) if over else core
     if core.state in (GatewayState.IDLE, GatewayState.PASSING):
         return _passing(core, inputs, config, damp_asked)
     return _latched(core, inputs, config, started=started, damp_asked=damp_asked, limp_asked=limp_asked)

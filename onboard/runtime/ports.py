@@ -71,7 +71,8 @@ GATEWAY = np.dtype(
         ("reason", "u1"),
         ("ready", "u1"),
         ("realtime", "u1"),
-        ("pad", "V4"),
+        ("mode_machine", "u1"),  # as the robot last reported it
+        ("pad", "V3"),
     ]
 )
 

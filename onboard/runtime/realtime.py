@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 PRIORITY_GATEWAY = 60
 PRIORITY_CONTROL = 50
+PRIORITY_PARENT = 40
 
 _MCL_CURRENT_AND_FUTURE = 1 | 2
 _PR_SET_TIMERSLACK = 29
@@ -41,6 +42,12 @@ def setup_realtime(priority: int, cpu: int | None) -> RealtimeReport:
         granted[name] = refusal == ""
         lines.append(f"{name}: {refusal or 'granted'}")
     return RealtimeReport(granted["SCHED_FIFO"], tuple(lines))
+
+
+def setup_parent() -> None:
+    """SCHED_FIFO for the parent alone: children and threads start as ordinary ones."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY_PARENT))
 
 
 def freeze_heap() -> None:

@@ -1,0 +1,89 @@
+"""The processes of one run, as their parent sees them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+
+
+class Child:
+    """One process in a session of its own, so that a terminal's signals reach the parent alone.
+
+    Args:
+        name: for messages.
+        arguments: of `python`, module and options.
+        pass_fds: descriptors that it inherits.
+    """
+
+    def __init__(self, name: str, arguments: Sequence[str], pass_fds: tuple[int, ...] = ()) -> None:
+        self.name = name
+        self._process = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            pass_fds=pass_fds,
+        )
+        self._pidfd = os.pidfd_open(self._process.pid)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; negative for the signal that ended it."""
+        return self._process.poll()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it ended within the time."""
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def kill(self) -> None:
+        """End it for certain, stopped or not, and wait until it is gone."""
+        if self._process.poll() is None:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+            self._process.wait()
+
+    def complaint(self) -> str:
+        """Last line that it wrote to standard error; call it once it has ended."""
+        stream = self._process.stderr
+        lines = stream.read().decode(errors="replace").strip().splitlines() if stream else []
+        return lines[-1] if lines else f"it ended with {describe_exit(self.exit_code)}"
+
+    def close(self) -> None:
+        """Kill it if it still runs and release the descriptors."""
+        self.kill()
+        if self._process.stderr:
+            self._process.stderr.close()
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+
+
+def describe_exit(code: int | None) -> str:
+    """An exit code in words."""
+    if code is None:
+        return "no exit code, it still runs"
+    return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+
+
+def wait_until(
+    condition: Callable[[], bool], timeout_s: float, beat: Callable[[], None], step_s: float = 0.005
+) -> bool:
+    """Poll `condition()` until true or time is up, calling `beat()` meanwhile."""
+    until = time.monotonic_ns() + int(timeout_s * 1e9)
+    while not condition():
+        if time.monotonic_ns() > until:
+            return False
+        beat()
+        time.sleep(step_s)
+    return True

@@ -1,0 +1,102 @@
+"""Where the operator's wishes reach the parent: signals, the keyboard, a script.
+
+SIGINT, SIGTERM and SIGTSTP ask for a stop in order, a second SIGINT damps at once, SIGHUP means that
+the terminal is gone. The children run in sessions of their own and never see them.
+"""
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from types import FrameType
+from typing import Protocol
+
+from onboard.configs.events import Mode
+from onboard.runtime.keyboard import Keyboard
+from onboard.runtime.script import Script
+
+
+class Desk(Protocol):
+    """What the console acts on: the parent, or the in-process port of a lock-step run."""
+
+    def press(self, action: str) -> None:
+        """Press a button."""
+
+    def request(self, name: str) -> None:
+        """Raise a flag of the operator's port."""
+
+    def set_velocity(self, velocity: tuple[float, float, float]) -> None:
+        """Take the velocity over."""
+
+
+class Console:
+    """Collects wishes and passes them on; `look` is called every few milliseconds.
+
+    Attributes:
+        end: what asked for the end of the run, "" while nothing has.
+    """
+
+    def __init__(self, script: Script | None = None, keyboard: Keyboard | None = None) -> None:
+        self._script = script
+        self._keyboard = keyboard
+        self._interrupts = 0
+        self._signals: list[int] = []
+        self.end = ""
+
+    def look(self, desk: Desk, now_ns: int, mode: Mode) -> None:
+        """Pass on what came in since the last look."""
+        self._look_at_signals(desk)
+        if self._script is not None:
+            self._play(self._script, desk, now_ns, mode)
+        if self._keyboard is not None:
+            self._look_at_keys(self._keyboard, desk)
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """Take the process's signals over for the time of the run."""
+        caught = (signal.SIGINT, signal.SIGTERM, signal.SIGTSTP, signal.SIGHUP)
+        before = {number: signal.signal(number, self._note) for number in caught}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        self._signals.append(number)
+
+    def _look_at_signals(self, desk: Desk) -> None:
+        while self._signals:
+            number = self._signals.pop(0)
+            if number == signal.SIGHUP:
+                self._finish(desk, "terminal_lost", "the terminal is gone")
+                desk.request("stop_request")
+                continue
+            self._interrupts += number == signal.SIGINT
+            twice = self._interrupts > 1
+            request = "damp_request" if twice else "stop_request"
+            self._finish(desk, request, "SIGINT twice" if twice else signal.Signals(number).name)
+
+    def _play(self, script: Script, desk: Desk, now_ns: int, mode: Mode) -> None:
+        script.advance(now_ns, mode.name.lower())
+        for action in script.pressed:
+            desk.press(action)
+        if script.velocity is not None:
+            desk.set_velocity(script.velocity)
+        if script.done or script.failure:
+            self._script = None
+            self._finish(desk, "stop_request", script.failure or "the script is over")
+
+    def _look_at_keys(self, keyboard: Keyboard, desk: Desk) -> None:
+        for action in keyboard.actions():
+            desk.press(action)
+        if keyboard.used:
+            vx, vy, wz = keyboard.velocity
+            desk.set_velocity((vx, vy, wz))
+        if keyboard.lost:
+            self._keyboard = None
+            self._finish(desk, "terminal_lost", "the terminal is gone")
+            desk.request("stop_request")
+
+    def _finish(self, desk: Desk, request: str, why: str) -> None:
+        self.end = why if not self.end or request != "stop_request" else self.end
+        desk.request(request)
