@@ -83,7 +83,7 @@ RECORDER = np.dtype(
         ("lost", "<u8"),  # handed over, never written
         ("behind", "<u4"),  # handed over, not yet written
         ("ready", "u1"),
-        ("closed", "u1"),  # the rollout file is finished
+        ("closed", "u1"),  # nothing is left to do; the rollout is there unless the exit code is 3
         ("full", "u1"),  # the disk refuses; rows are being lost
         ("pad", "V1"),
         ("disk_free", "<i8"),

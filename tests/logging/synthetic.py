@@ -26,8 +26,8 @@ PHASES = (
 LEGS = np.arange(12)
 
 
-def info(note: str = "a made-up run") -> RunInfo:
-    policy = PolicyInfo(WALK, "terms: [gyro, gravity]\n" * 20_000, models={"walk.onnx": "ab" * 32})
+def info(note: str = "a made-up run", contract: str = "terms: [gyro, gravity]\n") -> RunInfo:
+    policy = PolicyInfo(WALK, contract, models={"walk.onnx": "ab" * 32})
     return describe_run(load_robot("g1_29dof"), [policy], PERIOD_S, {"run": "policy: walk\n"}, note=note)
 
 

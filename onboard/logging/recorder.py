@@ -1,0 +1,212 @@
+"""The recorder process: owns the files of a run, so that nothing on a disk can disturb the loop.
+
+    python -m onboard.logging.recorder --shm FILE --journal FILE [--domain N --interface NAME] [--lowstate]
+
+The parent makes the journal (its header describes the run) before it starts the first recorder. One
+that takes over from a killed recorder starts in the same way and goes on behind the last good
+record, with what control's ring still holds.
+
+It ends when the parent's port says `recorder_stop`, at SIGTERM, or when the parent is gone and
+control has fallen silent; then it closes the journal and converts it. Exit code 0: the rollout file
+is there. 3: the journal is whole but could not be converted; the last line of standard error says why.
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from onboard.configs.errors import OnboardError, RolloutError
+from onboard.logging.convert import convert, lowstate_journal
+from onboard.logging.drain import Drain
+from onboard.logging.journal import Journal, create_journal
+from onboard.logging.layout import lowstate_dtype
+from onboard.logging.lowstate import LowStateListener
+from onboard.runtime.dds import DdsDomain
+from onboard.runtime.idl import LOW_STATE_TOPIC, LowState
+from onboard.runtime.ports import CONTROL, OPERATOR, RECORDER
+from onboard.runtime.shm import Shared
+
+PERIOD_S = 0.02
+NICE = 10
+READER_DEPTH = 512
+"""LowState samples kept between two polls, one second."""
+
+DISK_PERIOD_NS = 1_000_000_000
+PARENT_SILENT_NS = 5_000_000_000
+CONTROL_SILENT_NS = 2_000_000_000
+EXIT_NOT_CONVERTED = 3
+
+
+class Recorder:
+    """Everything that the process does in one cycle.
+
+    Args:
+        shared: the run's mapping.
+        journal: of the rows.
+        listener: to LowState; None where there is no robot to listen to.
+    """
+
+    def __init__(self, shared: Shared, journal: Journal, listener: LowStateListener | None) -> None:
+        self._shared = shared
+        self._journal = journal
+        self._listener = listener
+        self._drain = Drain(shared["record"], shared["sent"], journal)
+        self._operator = np.zeros((), OPERATOR)
+        self._status = np.zeros((), RECORDER)
+        for name in ("contact_force", "base_velocity"):
+            self._status[name] = np.nan
+        self._status["contact"] = -1
+        self._parent = os.getppid()
+        self._last_row_ns = time.monotonic_ns()
+        self._disk_ns = 0
+        self.terminated = False
+
+    @property
+    def parent_lost(self) -> bool:
+        """Whether the parent ended, or has not given a sign of life for 5 s."""
+        silent = time.monotonic_ns() - int(self._operator["heartbeat_ns"]) > PARENT_SILENT_NS
+        return os.getppid() != self._parent or (silent and int(self._operator["heartbeat_ns"]) > 0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is over for the recorder."""
+        control_silent = time.monotonic_ns() - self._last_row_ns > CONTROL_SILENT_NS
+        return (
+            bool(self._operator["recorder_stop"]) or self.terminated or (self.parent_lost and control_silent)
+        )
+
+    def cycle(self, *, final: bool = False) -> None:
+        """Write what is there, look at the parent, report."""
+        now = time.monotonic_ns()
+        self._shared["operator"].latest(self._operator)
+        if self._drain.run(now, final=final):
+            self._last_row_ns = now
+        if self._listener is not None:
+            self._listener.poll(now)
+        self._report(now)
+
+    def facts(self) -> dict[str, object]:
+        """What is known at the end of the run, for the journal's last frame."""
+        names = ("received", "gaps", "reordered", "duplicates", "crc_errors")
+        counts = {f"lowstate_{name}": int(self._status[name]) for name in names} if self._listener else {}
+        return {"end_reason": self._end_reason(), "sync_errors": self._journal.sync_errors, **counts}
+
+    def closed(self) -> None:
+        """Tell the others that nothing is left to do."""
+        self._status["closed"] = 1
+        self._report(time.monotonic_ns())
+
+    def _end_reason(self) -> str:
+        reason = _text(self._operator["end_reason"])
+        if reason:
+            return reason
+        control = np.zeros((), CONTROL)
+        self._shared["control"].latest(control)
+        last = _text(control["reason"]) or "nothing"
+        if self.parent_lost:
+            return f"the parent process was lost; control's last word: {last}"
+        return f"control's last word: {last}"
+
+    def _report(self, now_ns: int) -> None:
+        status, journal = self._status, self._journal
+        status["heartbeat_ns"], status["ready"] = now_ns, 1
+        status["rows"], status["lost"] = journal.rows, journal.lost
+        status["behind"], status["full"] = self._drain.behind, journal.full
+        if now_ns - self._disk_ns > DISK_PERIOD_NS:
+            self._disk_ns = now_ns
+            with contextlib.suppress(OSError):
+                status["disk_free"] = shutil.disk_usage(journal.path.parent).free
+        listener = self._listener
+        if listener is not None:
+            ticks = listener.ticks
+            status["received"], status["crc_errors"] = listener.received, listener.crc_errors
+            status["gaps"], status["reordered"], status["duplicates"] = (
+                ticks.gaps,
+                ticks.reordered,
+                ticks.duplicates,
+            )
+            status["crc_rate"] = listener.crc_rate
+        self._shared["recorder"].push(status)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry of the process."""
+    parser = argparse.ArgumentParser(prog="onboard.logging.recorder", description=__doc__)
+    parser.add_argument("--shm", type=Path, required=True)
+    parser.add_argument(
+        "--journal", type=Path, required=True, help="made by the parent, with the run's description"
+    )
+    parser.add_argument("--domain", type=int, default=0)
+    parser.add_argument("--interface", default="", help="listen to rt/lowstate there; without it, to nothing")
+    parser.add_argument("--lowstate", action="store_true", help="keep every LowState sample too")
+    options = parser.parse_args(argv)
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)  # the parent decides
+    with contextlib.suppress(OSError):
+        os.nice(NICE)
+    try:
+        return _serve(options)
+    except OnboardError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+
+
+def _serve(options: argparse.Namespace) -> int:
+    shared = Shared.open(options.shm)
+    with contextlib.ExitStack() as stack:
+        stack.callback(shared.close)
+        journal = Journal(options.journal)
+        stream = _open_stream(options.journal) if options.lowstate else None
+        listener = None
+        if options.interface:
+            dds = stack.enter_context(DdsDomain(options.domain, options.interface))
+            listener = LowStateListener(dds.reader(LOW_STATE_TOPIC, LowState, depth=READER_DEPTH), stream)
+        recorder = Recorder(shared, journal, listener)
+        signal.signal(signal.SIGTERM, lambda *_: setattr(recorder, "terminated", True))
+        while not (recorder.finished or journal.ended):
+            recorder.cycle()
+            time.sleep(PERIOD_S)
+        if not journal.ended:
+            recorder.cycle(final=True)
+        if stream is not None:
+            stream.finish({})
+        journal.finish(recorder.facts())
+        code = _convert(options.journal)
+        recorder.closed()
+        if recorder.parent_lost:
+            shared.unlink()  # nobody is left who would clean up, and nothing in it is still needed
+        return code
+
+
+def _open_stream(journal: Path) -> Journal:
+    path = lowstate_journal(journal)
+    if not path.exists():
+        create_journal(path, lowstate_dtype(), {})
+    return Journal(path)
+
+
+def _convert(journal: Path) -> int:
+    """Make the rollout file; the journal goes once it is there."""
+    try:
+        convert(journal)
+    except RolloutError as error:
+        sys.stderr.write(f"{error}\n")
+        return EXIT_NOT_CONVERTED
+    for path in (journal, lowstate_journal(journal)):
+        path.unlink(missing_ok=True)
+    return 0
+
+
+def _text(value: np.ndarray) -> str:
+    return bytes(value).rstrip(b"\0").decode(errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

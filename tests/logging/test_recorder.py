@@ -1,0 +1,242 @@
+"""The recorder as a real process: ended in order, killed, orphaned, out of disk."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import h5py
+import msgspec
+import numpy as np
+import pytest
+
+from onboard.logging.convert import lowstate_journal, rollout_path
+from onboard.logging.journal import create_journal
+from onboard.logging.layout import blank_record, journal_dtype, record_dtype
+from onboard.logging.recovery import scan
+from onboard.runtime.dds import DdsDomain
+from onboard.runtime.idl import LOW_STATE_TOPIC, LowState
+from onboard.runtime.ports import OPERATOR, RECORDER, SENT, run_layout
+from onboard.runtime.shm import Shared
+from onboard.runtime.wire import LowStateEncoder
+from tests.dds_domain import domain_id
+from tests.logging.synthetic import WALK, info
+
+__all__ = ["domain_id"]
+
+TIMEOUT_S = 30.0
+START = [sys.executable, "-m", "onboard.logging.recorder"]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < end, "timed out"
+        time.sleep(0.01)
+
+
+class Run:
+    """What the parent, control and the gateway do for a recorder."""
+
+    def __init__(self, folder: Path, memory: Path) -> None:
+        self.row = blank_record(record_dtype([WALK]))
+        self.shared = Shared.create(run_layout(self.row.dtype), memory)
+        self.journal = folder / f"{info().stem}.journal"
+        create_journal(self.journal, journal_dtype(self.row.dtype), msgspec.to_builtins(info()))
+        self.operator = np.zeros((), OPERATOR)
+        self.status = np.zeros((), RECORDER)
+        self.processes: list[subprocess.Popen[str]] = []
+
+    @property
+    def rollout(self) -> Path:
+        return rollout_path(self.journal)
+
+    def start(self, *arguments: str, wrap: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+        command = [*wrap, *START, "--shm", str(self.shared.path), "--journal", str(self.journal), *arguments]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.processes.append(process)
+        return process
+
+    def started(self, *arguments: str) -> subprocess.Popen[str]:
+        before = self.shared["recorder"].head
+        process = self.start(*arguments)
+        until(lambda: self.shared["recorder"].head > before or process.poll() is not None)
+        return process
+
+    def ticks(self, first: int, last: int) -> None:
+        sent = np.zeros((), SENT)
+        for tick in range(first, last + 1):
+            self.row["tick"] = self.row["number"] = tick
+            self.row["robot_tick"], self.row["q"] = 20 * tick, tick
+            self.row["made_ns"] = self.row["recv_ns"] = time.monotonic_ns()
+            self.shared["record"].push(self.row)
+            sent["number"], sent["send_ns"], sent["state"] = tick, 7_000 + tick, 1
+            self.shared["sent"].push(sent)
+
+    def beat(self, **values: object) -> None:
+        for name, value in values.items():
+            self.operator[name] = value
+        self.operator["heartbeat_ns"] = time.monotonic_ns()
+        self.shared["operator"].push(self.operator)
+
+    def recorded(self, rows: int) -> bool:
+        self.shared["recorder"].latest(self.status)
+        return int(self.status["rows"]) >= rows
+
+    def stop(self, process: subprocess.Popen[str], reason: str = "script finished") -> int:
+        self.beat(recorder_stop=1, end_reason=reason.encode())
+        return process.wait(TIMEOUT_S)
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+        self.shared.close()
+        self.shared.unlink()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Run]:
+    folder = tmp_path / "rollouts"
+    folder.mkdir()
+    made = Run(folder, tmp_path)
+    yield made
+    made.close()
+
+
+def recorded_ticks(path: Path) -> list[int]:
+    with h5py.File(path, "r") as h5:
+        ticks = h5["rollout/tick"][:]
+        np.testing.assert_array_equal(h5["rollout/q"][:], np.repeat(ticks[:, None], 29, 1))
+        np.testing.assert_array_equal(h5["rollout/send_ns"][:], 7_000 + ticks)
+        return [int(tick) for tick in ticks]
+
+
+def test_ordered_end_leaves_the_rollout_and_nothing_else(run: Run) -> None:
+    run.ticks(1, 100)
+    process = run.started()
+    run.ticks(101, 200)
+    assert run.stop(process) == 0
+    assert recorded_ticks(run.rollout) == list(range(1, 201))
+    with h5py.File(run.rollout, "r") as h5:
+        assert h5.attrs["completeness"] == "complete"
+        assert h5.attrs["end_reason"] == "script finished"
+    assert os.listdir(run.rollout.parent) == [run.rollout.name]
+    run.shared["recorder"].latest(run.status)
+    assert [int(run.status[name]) for name in ("rows", "lost", "behind", "closed")] == [200, 0, 0, 1]
+    assert run.status["disk_free"] > 0
+
+
+def test_successor_of_a_killed_recorder_loses_nothing(run: Run) -> None:
+    for first in (1, 201, 401):
+        process = run.started()
+        run.ticks(first, first + 149)
+        until(partial(run.recorded, first + 50))
+        process.kill()
+        process.wait(TIMEOUT_S)
+        run.ticks(first + 150, first + 199)
+    assert run.stop(run.started()) == 0
+    assert recorded_ticks(run.rollout) == list(range(1, 601))
+    with h5py.File(run.rollout, "r") as h5:
+        assert h5.attrs["completeness"] == "complete"
+
+
+def test_signals_of_a_terminal_do_not_end_it_and_sigterm_ends_it_in_order(run: Run) -> None:
+    process = run.started()
+    run.ticks(1, 10)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        process.send_signal(number)
+    run.ticks(11, 20)
+    until(lambda: run.recorded(20))
+    process.terminate()
+    assert process.wait(TIMEOUT_S) == 0
+    assert recorded_ticks(run.rollout) == list(range(1, 21))
+
+
+def test_orphan_closes_and_converts_once_control_is_silent(run: Run) -> None:
+    """Its parent here is a shell that is killed; the recorder then belongs to somebody else."""
+    run.ticks(1, 50)
+    run.beat()
+    shell = run.start(wrap=("sh", "-c", '"$@" & wait', "sh"))
+    until(lambda: run.recorded(50))
+    shell.kill()
+    run.ticks(51, 60)
+    until(run.rollout.exists)
+    until(lambda: not run.journal.exists())
+    assert recorded_ticks(run.rollout) == list(range(1, 61))
+    with h5py.File(run.rollout, "r") as h5:
+        assert h5.attrs["end_reason"].startswith("the parent process was lost")
+    until(lambda: not run.shared.path.exists())
+
+
+def test_recorder_far_behind_counts_what_the_ring_overwrote(run: Run) -> None:
+    run.ticks(1, 2_000)
+    process = run.started()
+    assert run.stop(process) == 0
+    ticks = recorded_ticks(run.rollout)
+    assert ticks == list(range(2_001 - len(ticks), 2_001))
+    with h5py.File(run.rollout, "r") as h5:
+        assert h5.attrs["rows_lost"] == 2_000 - len(ticks) == 501
+        assert h5.attrs["completeness"] == "truncated"
+
+
+def test_full_disk_costs_rows_and_leaves_a_whole_journal(tiny_disk: Path, tmp_path: Path) -> None:
+    run = Run(tiny_disk, tmp_path)
+    try:
+        process = run.started()
+        run.ticks(1, 600)
+        until(lambda: run.recorded(1) and int(run.status["lost"]) > 0)
+        assert run.status["full"]
+        assert run.stop(process) == 3
+        assert process.stderr is not None
+        complaint = process.stderr.read()
+        assert "make room, then: onboard log recover" in complaint
+        assert complaint.count("\n") == 1
+        run.shared["recorder"].latest(run.status)
+        assert run.status["rows"] + run.status["lost"] == 600
+        found = scan(run.journal)
+        assert (found.row_count, found.lost) == (run.status["rows"], run.status["lost"])
+        assert found.end is not None
+    finally:
+        run.close()
+
+
+def test_missing_journal_and_missing_mapping_are_one_line_each(run: Run, tmp_path: Path) -> None:
+    run.journal.unlink()
+    process = run.start()
+    assert process.wait(TIMEOUT_S) == 2
+    assert process.stderr is not None
+    assert process.stderr.read().count("\n") == 1
+    command = [*START, "--shm", str(tmp_path / "none"), "--journal", str(run.journal)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 2
+    assert "no shared memory of a run" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_full_rate_stream_over_dds_is_counted_and_kept(run: Run, domain_id: int) -> None:
+    with DdsDomain(domain_id, "lo") as dds:
+        writer = dds.writer(LOW_STATE_TOPIC, LowState)
+        encoder = LowStateEncoder(5)
+        process = run.started("--domain", str(domain_id), "--interface", "lo", "--lowstate")
+        until(lambda: writer.matched() > 0)
+        lost, damaged = range(150, 153), {160, 170}
+        for k in (k for k in range(400) if k not in lost):
+            encoder.q[...] = k
+            raw = bytearray(encoder.seal(10_000 + 2 * k))
+            raw[300] ^= k in damaged
+            writer.write(raw)
+            time.sleep(0.001)
+        until(lambda: run.recorded(0) and int(run.status["received"]) == 397)
+        run.ticks(1, 30)
+        assert run.stop(process) == 0
+    assert (run.status["crc_errors"], run.status["gaps"]) == (2, 5)
+    with h5py.File(run.rollout, "r") as h5:
+        kept = [k for k in range(400) if k not in lost and k not in damaged]
+        np.testing.assert_array_equal(h5["lowstate/q"][:, 3], kept)
+        assert '"lowstate_crc_errors": 2' in h5.attrs["facts"]
+    assert not lowstate_journal(run.journal).exists()
