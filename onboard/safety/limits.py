@@ -1,0 +1,158 @@
+"""What is cut from a target before it is sent, always in the same order.
+
+    finite -> soft range -> rate -> torque -> physical range
+
+The torque limit keeps kp·(target - q) - kd·dq within a share m of what the motor can give, that is
+target in q + (kd·dq ± m·tau_max) / kp. The physical range comes last, so it holds whatever else was
+asked: the sent target is finite and inside it for any input, NaN and infinities included.
+"""
+
+from enum import IntFlag
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onboard.configs.robot import N_JOINTS, RobotConfig
+from onboard.configs.safety import TargetLimits
+
+Float32Array = NDArray[np.float32]
+
+
+class Cut(IntFlag):
+    """Bits of `limit_mask`: which limit changed a joint's target."""
+
+    RESENT = 1
+    """The output was unusable and the previous target was sent again."""
+    RANGE = 2
+    RATE = 4
+    TORQUE = 8
+    PHYSICAL = 16
+
+
+class Bounds(NamedTuple):
+    """Limits resolved for one robot and one period; arrays (29,) float32, SDK motor order."""
+
+    lower: Float32Array
+    """rad, the joint's physical range"""
+    upper: Float32Array
+    soft_lower: Float32Array
+    soft_upper: Float32Array
+    step_rad: np.float32
+    """most that a target may move in one tick"""
+    torque_nm: Float32Array
+    kp_floor: np.float32
+    absurd_action: float
+    absurd_target_rad: float
+
+
+def make_bounds(limits: TargetLimits, robot: RobotConfig, period_s: float) -> Bounds:
+    """Resolve the configured limits."""
+    middle = (robot.lower + robot.upper) / 2
+    half = (robot.upper - robot.lower) / 2 * np.float32(limits.soft_range)
+    return Bounds(
+        lower=robot.lower,
+        upper=robot.upper,
+        soft_lower=np.maximum(middle - half, robot.lower),
+        soft_upper=np.minimum(middle + half, robot.upper),
+        step_rad=np.float32(limits.rate_rad_s * period_s),
+        torque_nm=robot.effort * np.float32(limits.torque_share),
+        kp_floor=np.float32(limits.kp_floor),
+        absurd_action=limits.absurd_action,
+        absurd_target_rad=limits.absurd_target_rad,
+    )
+
+
+class Limited:
+    """Result and working memory of `limit_target`, overwritten every tick.
+
+    Attributes:
+        sent: (29,) float32, rad, what to send.
+        mask: (29,) uint8, `Cut` bits.
+    """
+
+    def __init__(self) -> None:
+        self.sent: Float32Array = np.zeros(N_JOINTS, np.float32)
+        self.mask: NDArray[np.uint8] = np.zeros(N_JOINTS, np.uint8)
+        self.low: Float32Array = np.zeros(N_JOINTS, np.float32)
+        self.high: Float32Array = np.zeros(N_JOINTS, np.float32)
+        self.half: Float32Array = np.zeros(N_JOINTS, np.float32)
+        self.before: Float32Array = np.zeros(N_JOINTS, np.float32)
+        self.changed: NDArray[np.bool_] = np.zeros(N_JOINTS, np.bool_)
+        self.bit: NDArray[np.uint8] = np.zeros(N_JOINTS, np.uint8)
+
+
+def usable(values: Float32Array | None, size: int, bound: float) -> bool:
+    """True when every one of `size` values is a number no larger than `bound`."""
+    if values is None or values.shape != (size,):
+        return False
+    return bool(np.abs(values).max(initial=0.0) <= bound)  # false for NaN
+
+
+def resend(previous: Float32Array, out: Limited) -> Float32Array:
+    """Send the previous target once more."""
+    out.sent[:] = previous
+    out.mask[:] = Cut.RESENT
+    return out.sent
+
+
+def limit_target(
+    target: Float32Array,
+    q: Float32Array,
+    dq: Float32Array,
+    kp: Float32Array,
+    kd: Float32Array,
+    previous: Float32Array,
+    bounds: Bounds,
+    out: Limited,
+) -> Float32Array:
+    """Apply range, rate, torque and physical range to a usable target.
+
+    Args:
+        target: (29,) rad, as the contract asks.
+        q: (29,) rad, measured.
+        dq: (29,) rad/s, measured.
+        kp: (29,) N·m/rad, as they will be sent.
+        kd: (29,) N·m·s/rad, as they will be sent.
+        previous: (29,) rad, sent one tick ago, finite and inside the physical range.
+        bounds: the robot's limits.
+        out: receives the result; nothing in it survives from call to call.
+
+    Returns:
+        `out.sent`.
+    """
+    out.mask[:] = 0
+    out.sent[:] = target
+    with np.errstate(invalid="ignore", over="ignore"):  # a window of NaN limits nothing: fmax, fmin
+        _clip(bounds.soft_lower, bounds.soft_upper, Cut.RANGE, out)
+        np.subtract(previous, bounds.step_rad, out=out.low)
+        np.add(previous, bounds.step_rad, out=out.high)
+        _clip(out.low, out.high, Cut.RATE, out)
+        _torque_window(q, dq, kp, kd, bounds, out)
+        _clip(out.low, out.high, Cut.TORQUE, out)
+        _clip(bounds.lower, bounds.upper, Cut.PHYSICAL, out)
+    return out.sent
+
+
+def _torque_window(
+    q: Float32Array, dq: Float32Array, kp: Float32Array, kd: Float32Array, bounds: Bounds, out: Limited
+) -> None:
+    """Targets whose torque the motor can give, into `out.low` and `out.high`; all where kp is about 0."""
+    stiffness = np.maximum(kp, bounds.kp_floor)
+    np.divide(bounds.torque_nm, stiffness, out=out.half)
+    out.half[kp < bounds.kp_floor] = np.inf
+    np.multiply(kd, dq, out=out.high)
+    out.high /= stiffness
+    out.high += q
+    np.subtract(out.high, out.half, out=out.low)
+    out.high += out.half
+
+
+def _clip(low: Float32Array, high: Float32Array, cut: Cut, out: Limited) -> None:
+    """Bring `out.sent` into [low, high] and note where that changed it."""
+    out.before[:] = out.sent
+    np.fmax(out.sent, low, out=out.sent)
+    np.fmin(out.sent, high, out=out.sent)
+    np.not_equal(out.sent, out.before, out=out.changed)
+    np.multiply(out.changed, np.uint8(cut), out=out.bit)
+    np.bitwise_or(out.mask, out.bit, out=out.mask)
