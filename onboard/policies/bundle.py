@@ -1,0 +1,113 @@
+"""A policy as it lies on disk, read, checked and ready to be built: contract, models, reference motion."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from onboard.configs.errors import PolicyError
+from onboard.configs.loader import apply_override, convert
+from onboard.configs.robot import RobotConfig
+from onboard.policies.checks import check_contract
+from onboard.policies.contract import Contract
+from onboard.policies.layout import graph_sources
+from onboard.policies.loaders import read_draft
+from onboard.policies.model import Model, read_model
+from onboard.policies.motion import MotionFrames
+from onboard.policies.motion_sources import load_frames
+from onboard.policies.session import OnnxSession
+
+
+@dataclass(frozen=True)
+class PolicyBundle:
+    """What `load_policy` returns.
+
+    Attributes:
+        name: as it appears in logs.
+        contract: checked against the robot and the models.
+        models: by graph.
+        motion_frames: the reference at the control rate; None where there is none.
+        folder: what paths in the contract are relative to.
+        format: which loader read it.
+        preset: name of the preset that filled in what the files do not say, or None.
+        overrides: `key=value` as given on the command line.
+        defaults: what no file said and how it was filled in, one sentence each.
+    """
+
+    name: str
+    contract: Contract
+    models: dict[str, Model]
+    motion_frames: MotionFrames | None
+    folder: Path
+    format: str
+    preset: str | None
+    overrides: tuple[str, ...]
+    defaults: tuple[str, ...]
+
+    @property
+    def model_paths(self) -> dict[str, str]:
+        """Path to sha256 of every model file, external weights included."""
+        return {str(path): digest for model in self.models.values() for path, digest in model.sha256.items()}
+
+    @property
+    def source_widths(self) -> dict[str, int]:
+        """`graph.output` to its width, of every output that another graph reads."""
+        return {
+            f"{graph}.{output}": self.models[graph].info.outputs[output].size
+            for graph, output in graph_sources(self.contract)
+        }
+
+
+def load_policy(
+    path_or_name: str | Path,
+    robot: RobotConfig,
+    preset: str | None = None,
+    overrides: Sequence[str] = (),
+) -> PolicyBundle:
+    """Read and check a policy; nothing of it is executed but its ONNX graphs, on zeros.
+
+    Args:
+        path_or_name: folder, ONNX file, or a shipped name.
+        robot: that it is to run on.
+        preset: name of a preset, for files that do not say enough themselves.
+        overrides: `key=value` with dotted keys into the contract.
+
+    Raises:
+        PolicyError: the bundle is incomplete, contradicts itself or does not fit the robot.
+        ConfigError: a value is unknown, missing, of the wrong type or out of range.
+    """
+    draft = read_draft(path_or_name, robot, preset)
+    for override in overrides:
+        apply_override(draft.data, override)
+    defaults = draft.complete()
+    where = draft.where + "".join(f" with {override}" for override in overrides)
+    contract = convert(draft.data, Contract, where)
+    models = {name: read_model(draft.folder / graph.model) for name, graph in contract.graphs.items()}
+    check_contract(contract, robot, {name: model.info for name, model in models.items()}, where)
+    for model in models.values():
+        _dry_run(model)
+    return PolicyBundle(
+        name=contract.name,
+        contract=contract,
+        models=models,
+        motion_frames=load_frames(contract, models, draft.folder, robot),
+        folder=draft.folder,
+        format=draft.format,
+        preset=draft.preset,
+        overrides=tuple(overrides),
+        defaults=tuple(defaults),
+    )
+
+
+def _dry_run(model: Model) -> None:
+    """Refuse weights that are not finite: on zeros, they alone can make an output that is not."""
+    inputs = {name: np.zeros(port.size, port.dtype) for name, port in model.info.inputs.items()}
+    session = OnnxSession(model.path, inputs, tuple(model.info.outputs))
+    session.run()
+    for name, values in session.outputs.items():
+        if values.dtype.kind == "f" and not np.isfinite(values).all():
+            raise PolicyError(
+                f"{model.path}: output '{name}' is not finite on an input of zeros, so its weights hold "
+                "NaN or infinity; export it again from a good checkpoint"
+            )

@@ -1,0 +1,79 @@
+"""What a loader hands over: contract data still to be checked, and what it had to fill in."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from onboard.configs.errors import PolicyError
+
+Data = dict[str, Any]
+
+
+@dataclass
+class Draft:
+    """A contract on its way.
+
+    Attributes:
+        data: plain data in the shape of `Contract`.
+        folder: what paths in it are relative to.
+        where: names the source in messages.
+        format: the loader's name.
+        preset: name of the preset used, or None.
+        defaults: what no file said and how it was filled in.
+        needs: dotted keys that must come from the user, with what they mean.
+    """
+
+    data: Data
+    folder: Path
+    where: str
+    format: str
+    preset: str | None = None
+    defaults: list[str] = field(default_factory=list)
+    needs: dict[str, str] = field(default_factory=dict)
+
+    def complete(self) -> list[str]:
+        """Fill in what may be left out; returns one sentence for everything ever filled in.
+
+        Raises:
+            PolicyError: something that differs from file to file was not given.
+        """
+        data, said = self.data, self.defaults
+        for key, why in self.needs.items():
+            if not has(data, key):
+                raise PolicyError(f"{self.where}: missing '{key}': {why}; give --set {key}=VALUE")
+        for key, origin, reason in (
+            ("start_rad", "default_rad", "the robot starts in the default pose"),
+            ("hold_rad", "default_rad", "joints that are not driven hold the default pose"),
+            ("observed_joints", "joints", "joint terms list the joints in the contract's order"),
+        ):
+            if data.get(key) is None and data.get(origin) is not None:
+                data[key] = list(data[origin])
+                said.append(f"{key}: not stated, {origin} taken: {reason}")
+        for key in ("lin_vel_x", "lin_vel_y", "ang_vel_z"):
+            if _reads_velocity(data) and (data.get("commands") or {}).get(key) is None:
+                said.append(f"commands.{key}: no range stated, commands are not limited")
+        return said
+
+
+def merge(base: Data, patch: Data) -> Data:
+    """`base` with `patch` laid over it; mappings are merged, all else is replaced. Neither is changed."""
+    merged = dict(base)
+    for key, value in patch.items():
+        known = merged.get(key)
+        merged[key] = merge(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def has(data: Data, key: str) -> bool:
+    """A dotted key stands in nested mappings and is not null."""
+    node: Any = data
+    for part in key.split("."):
+        if not isinstance(node, dict) or node.get(part) is None:
+            return False
+        node = node[part]
+    return True
+
+
+def _reads_velocity(data: Data) -> bool:
+    text = str(data.get("graphs"))
+    return any(f"'{term}'" in text for term in ("velocity", "velocity_xy", "velocity_yaw"))

@@ -1,0 +1,71 @@
+"""holosoma's ONNX files: joints, gains and command ranges in the metadata, each value JSON.
+
+The terms, their scales, the default pose and the rate are in no file; a preset holds them.
+"""
+
+import json
+from typing import Any
+
+from onboard.configs.errors import PolicyError
+from onboard.policies.loaders.draft import Data, Draft, merge
+from onboard.policies.loaders.files import BundleFiles
+from onboard.policies.loaders.presets import apply_preset, automatic_preset, fitting_presets
+from onboard.policies.session import ModelInfo
+
+NAME = "holosoma"
+
+_RANGES = {"lin_vel_x": "lin_vel_x", "lin_vel_y": "lin_vel_y", "ang_vel_yaw": "ang_vel_z"}
+"""holosoma's names of the command ranges to ours; its heading range is for training only."""
+
+
+def recognise(files: BundleFiles) -> bool:
+    """One ONNX file whose metadata has `dof_names` as a JSON list."""
+    return len(files.models) == 1 and files.model.info.metadata.get("dof_names", "").startswith("[")
+
+
+def read(files: BundleFiles, preset: str | None) -> Draft:
+    """Lay the metadata over a preset, the one asked for or the only one that fits by itself.
+
+    Raises:
+        PolicyError: no preset fits, or the metadata is damaged or incomplete.
+    """
+    model = files.model
+    name = preset or automatic_preset(model.info)
+    if name is None:
+        names = ", ".join(fitting_presets(model.info))
+        raise PolicyError(
+            f"{model.path}: holosoma's metadata has gains, but no terms, scales or action scale; "
+            + (f"presets that fit: {names}; choose with --preset" if names else "no preset fits its inputs")
+        )
+    draft = apply_preset(name, model, files.folder, NAME)
+    if preset is None:
+        draft.defaults.append(f"preset {name}: taken because input, output and metadata are that family's")
+    metadata = _contract_data(model.info, str(model.path), draft.data)
+    draft.data = merge(draft.data, metadata)
+    draft.data["graphs"]["policy"]["model"] = str(model.path.relative_to(files.folder))
+    return draft
+
+
+def _contract_data(info: ModelInfo, where: str, preset: Data) -> Data:
+    """What the metadata says, in the shape of a contract."""
+    joints = _json(info, "dof_names", where)
+    data: Data = {"joints": joints, "kp": _json(info, "kp", where), "kd": _json(info, "kd", where)}
+    if preset.get("joints") not in (None, joints):
+        raise PolicyError(f"{where}: its dof_names are not the preset's joints; the preset does not fit")
+    ranges = _json(info, "command_ranges", where) if "command_ranges" in info.metadata else None
+    if isinstance(ranges, dict):
+        data["commands"] = {ours: ranges[theirs] for theirs, ours in _RANGES.items() if theirs in ranges}
+    if "action_scale" in info.metadata:
+        data["graphs"] = {"policy": {"action": {"scale": _json(info, "action_scale", where)}}}
+    return data
+
+
+def _json(info: ModelInfo, key: str, where: str) -> Any:  # noqa: ANN401 - checked with the contract
+    if key not in info.metadata:
+        raise PolicyError(
+            f"{where}: the metadata has no '{key}'; export it again, or give it in a contract.yaml"
+        )
+    try:
+        return json.loads(info.metadata[key])
+    except ValueError as error:
+        raise PolicyError(f"{where}: metadata '{key}' is not JSON ({error}); export it again") from error

@@ -1,0 +1,164 @@
+"""Presets: what families that ship no metadata, or too little, leave unsaid; YAML files of the package."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from onboard.configs.errors import PolicyError
+from onboard.configs.loader import CONFIG_ROOT, load, shipped
+from onboard.policies.loaders.draft import Data, Draft, has, merge
+from onboard.policies.model import Model
+from onboard.policies.session import ModelInfo
+
+FOLDER = "policies"
+
+
+class Match(Struct, frozen=True, forbid_unknown_fields=True):
+    """What an ONNX file must look like for a preset to fit: widths by name, metadata keys."""
+
+    inputs: dict[str, int]
+    outputs: dict[str, int]
+    metadata: tuple[str, ...] = ()
+
+    def fits(self, info: ModelInfo) -> bool:
+        """Names and widths are these and no others; the metadata keys are there."""
+        return (
+            {name: port.size for name, port in info.inputs.items()} == self.inputs
+            and self.outputs.items() <= {name: port.size for name, port in info.outputs.items()}.items()
+            and set(self.metadata) <= info.metadata.keys()
+        )
+
+
+class Shipped(Struct, frozen=True, forbid_unknown_fields=True):
+    """A published model that the preset's name stands for."""
+
+    package: str
+    path: str
+    install: str
+
+
+class Known(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is known about one published file, told by its sha256."""
+
+    about: str
+    contract: dict[str, Any]
+
+
+class Preset(Struct, frozen=True, forbid_unknown_fields=True):
+    """One preset.
+
+    Attributes:
+        about: the family and where the numbers come from.
+        match: the files it fits; None where the family's files differ in their widths.
+        contract: contract data.
+        extends: name of a preset that this one is laid over.
+        automatic: taken without `--preset` where metadata and `match` fit.
+        needs: dotted keys that differ from file to file of the family, with what they mean.
+        known: values for published files, by sha256 of the ONNX file.
+        shipped: the model that this preset's name also stands for.
+    """
+
+    about: str
+    match: Match | None = None
+    contract: dict[str, Any] = {}
+    extends: str | None = None
+    automatic: bool = False
+    needs: dict[str, str] = {}
+    known: dict[str, Known] = {}
+    shipped: Shipped | None = None
+
+
+def load_preset(name: str) -> Preset:
+    """Read one preset with what it extends.
+
+    Raises:
+        ConfigError: no such preset, or its file does not fit.
+    """
+    preset = load(shipped(FOLDER, name), Preset)
+    if preset.extends is None:
+        return preset
+    base = load_preset(preset.extends)
+    return Preset(
+        about=preset.about,
+        match=preset.match or base.match,
+        contract=merge(base.contract, preset.contract),
+        automatic=False,
+        needs={key: why for key, why in base.needs.items() if not has(preset.contract, key)} | preset.needs,
+        known=base.known | preset.known,
+        shipped=preset.shipped,
+    )
+
+
+def preset_names() -> list[str]:
+    """All shipped presets."""
+    return sorted(path.stem for path in (CONFIG_ROOT / FOLDER).glob("*.yaml"))
+
+
+def fitting_presets(info: ModelInfo) -> list[str]:
+    """Presets whose `match` a file fits."""
+    presets = {name: load_preset(name) for name in preset_names()}
+    return [name for name, preset in presets.items() if preset.match and preset.match.fits(info)]
+
+
+def automatic_preset(info: ModelInfo) -> str | None:
+    """The one preset that may be taken without being asked for, or None."""
+    names = [name for name in fitting_presets(info) if load_preset(name).automatic]
+    return names[0] if len(names) == 1 else None
+
+
+def apply_preset(name: str, model: Model, folder: Path, format_name: str) -> Draft:
+    """Contract data of a preset for one file.
+
+    Raises:
+        PolicyError: the file does not look like the preset's family.
+        ConfigError: no such preset.
+    """
+    preset = load_preset(name)
+    if preset.match is not None and not preset.match.fits(model.info):
+        found = {port: spec.size for port, spec in (model.info.inputs | model.info.outputs).items()}
+        wanted = preset.match.inputs | preset.match.outputs
+        raise PolicyError(
+            f"{model.path}: preset '{name}' does not fit: it expects {wanted}, found {found}; "
+            f"presets that fit: {', '.join(fitting_presets(model.info)) or 'none'}"
+        )
+    data: Data = merge(
+        {"schema": 1, "name": model.path.stem, "providers": {}, "safety": {}, "commands": {}}, preset.contract
+    )
+    known = preset.known.get(model.digest)
+    draft = Draft(data, folder, f"{model.path} with preset {name}", format_name, name)
+    draft.defaults.append(f"everything that the file does not say: from preset {name} ({preset.about})")
+    if known is not None:
+        draft.data = merge(data, known.contract)
+        draft.defaults.append(f"recognised by its sha256: {known.about}")
+    draft.needs = {key: why for key, why in preset.needs.items() if not has(draft.data, key)}
+    return draft
+
+
+def shipped_model(name: str) -> Path | None:
+    """Path of the published model that a name stands for; None where the name stands for none.
+
+    Raises:
+        PolicyError: the package that holds it is not installed.
+    """
+    if name not in preset_names():
+        return None
+    entry = load_preset(name).shipped
+    if entry is None:
+        raise PolicyError(
+            f"'{name}' is a preset without a model: give the path of your model and --preset {name}"
+        )
+    spec = importlib.util.find_spec(entry.package)
+    roots = list(spec.submodule_search_locations or ()) if spec else []
+    path = next((Path(root) / entry.path for root in roots if (Path(root) / entry.path).exists()), None)
+    if path is None:
+        raise PolicyError(
+            f"'{name}' is published in the package {entry.package}, which is not installed: {entry.install}"
+        )
+    return path
+
+
+def shipped_names() -> list[str]:
+    """Names that stand for a published model."""
+    return [name for name in preset_names() if load_preset(name).shipped is not None]

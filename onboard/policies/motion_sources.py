@@ -1,0 +1,149 @@
+"""Reference motions on disk: read, put into SDK motor order, resampled to the control rate.
+
+Two kinds: frames embedded in the policy's ONNX, and a CSV of root pose and joints.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onboard.configs.errors import PolicyError
+from onboard.configs.robot import N_JOINTS, RobotConfig
+from onboard.policies.contract import Contract, EmbeddedMotion, Motion
+from onboard.policies.model import Model
+from onboard.policies.motion import ROOT_WIDTH, WAIST, MotionFrames
+from onboard.policies.resample import resample_linear, resample_rotation
+from onboard.policies.rotations import roll_pitch_of, rotate_inverse, torso_from_pelvis, yaw_of
+from onboard.policies.session import OnnxSession
+
+Floats = NDArray[np.float64]
+
+FAR = 10**6
+"""A frame index beyond every motion; graphs clamp it to their last frame."""
+
+
+def load_frames(
+    contract: Contract, models: Mapping[str, Model], folder: Path, robot: RobotConfig
+) -> MotionFrames | None:
+    """The contract's reference at the control rate; None where it has none.
+
+    Raises:
+        PolicyError: the file is missing, damaged, too short, or of another number of joints.
+    """
+    motion = contract.motion
+    if motion is None or motion.source == "clock":
+        return None
+    joints = motion.joints or contract.joints
+    slots = [robot.slot(joint) for joint in joints]
+    if motion.embedded is not None:
+        return _embedded(motion, motion.embedded, models[motion.embedded.graph], slots)
+    path = folder / str(motion.file)
+    reader = _READERS.get(path.suffix)
+    if reader is None:
+        raise PolicyError(f"{path}: unknown kind of motion file; expected one of {', '.join(_READERS)}")
+    if not path.exists():
+        raise PolicyError(f"{path}: the contract's motion file is missing; copy it there or set motion.file")
+    return reader(path, motion, slots, contract.rate_hz, robot)
+
+
+def _embedded(motion: Motion, embedded: EmbeddedMotion, model: Model, slots: list[int]) -> MotionFrames:
+    """Run the graph once for every frame; the reference does not depend on the observation."""
+    arrays = {name: np.zeros(port.size, port.dtype) for name, port in model.info.inputs.items()}
+    names = (embedded.joint_pos, embedded.joint_vel, embedded.anchor_quat)
+    session = OnnxSession(model.path, arrays, names)
+    index = arrays[embedded.index]
+
+    def frame(number: int) -> tuple[NDArray[np.float32], ...]:
+        index[:] = number
+        session.run()
+        return tuple(np.array(session.outputs[name], np.float32) for name in names)
+
+    count = _length(frame)
+    rows = [frame(number) for number in range(count)]
+    joint_pos, joint_vel, quat = (np.stack(column) for column in zip(*rows, strict=True))
+    if joint_pos.shape[1] != len(slots):
+        raise PolicyError(
+            f"{model.path}: '{embedded.joint_pos}' is {joint_pos.shape[1]} wide, but motion.joints names "
+            f"{len(slots)} joints"
+        )
+    return MotionFrames(
+        joint_pos=_to_slots(joint_pos, slots),
+        joint_vel=_to_slots(joint_vel, slots),
+        anchor_quat=_wxyz(quat.astype(np.float64), motion),
+        root=np.full((count, ROOT_WIDTH), np.nan, np.float32),
+    )
+
+
+def _length(frame: Callable[[int], tuple[NDArray[np.float32], ...]]) -> int:
+    """Number of frames: the first index that already shows what an index beyond the end shows."""
+    last = frame(FAR)
+
+    def is_end(number: int) -> bool:
+        return all(np.array_equal(a, b) for a, b in zip(frame(number), last, strict=True))
+
+    low, high = 0, 1
+    while not is_end(high):
+        low, high = high, 2 * high
+        if high > FAR:
+            raise PolicyError("the reference in the ONNX file does not end; its length can't be found")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_end(middle) else (middle, high)
+    return high + 1
+
+
+def _csv(path: Path, motion: Motion, slots: list[int], rate_hz: float, robot: RobotConfig) -> MotionFrames:
+    """Rows of root x y z, root quaternion, joints; no header."""
+    try:
+        table = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
+    except (OSError, ValueError) as error:
+        raise PolicyError(
+            f"{path}: not a table of numbers ({error}); expected rows without a header"
+        ) from error
+    if table.shape[1] != 7 + len(slots):
+        raise PolicyError(
+            f"{path}: {table.shape[1]} columns, expected {7 + len(slots)}: root x y z, quaternion, "
+            f"{len(slots)} joints"
+        )
+    if motion.rate_hz is None:
+        raise PolicyError(
+            f"{path}: the contract must say motion.rate_hz, its frame rate; --set motion.rate_hz=30"
+        )
+    root_pos = resample_linear(table[:, :3], motion.rate_hz, rate_hz)
+    root_quat = resample_rotation(_wxyz(table[:, 3:7], motion), motion.rate_hz, rate_hz)
+    joints = resample_linear(table[:, 7:], motion.rate_hz, rate_hz)
+    joint_pos = _to_slots(joints.astype(np.float32), slots)
+    joint_vel = _to_slots(np.gradient(joints, 1.0 / rate_hz, axis=0).astype(np.float32), slots)
+    anchor = root_quat
+    if motion.anchor == "torso":
+        waist = joint_pos[:, [robot.joint_names.index(name) for name in WAIST]].astype(np.float64)
+        anchor = np.array([torso_from_pelvis(q, *w) for q, w in zip(root_quat, waist, strict=True)])
+    return MotionFrames(joint_pos, joint_vel, anchor, _root_terms(root_pos, root_quat, rate_hz))
+
+
+def _root_terms(root_pos: Floats, root_quat: Floats, rate_hz: float) -> NDArray[np.float32]:
+    """Velocity in the heading, height, roll, pitch and yaw rate of the root, (T, 6)."""
+    velocity = np.gradient(root_pos, 1.0 / rate_hz, axis=0)
+    yaw = np.unwrap([yaw_of(quat) for quat in root_quat])
+    yaw_rate = np.gradient(yaw, 1.0 / rate_hz)
+    rows = []
+    for index, quat in enumerate(root_quat):
+        heading = (np.cos(0.5 * yaw[index]), 0.0, 0.0, np.sin(0.5 * yaw[index]))
+        vx, vy, _ = rotate_inverse(heading, velocity[index])
+        rows.append((vx, vy, root_pos[index, 2], *roll_pitch_of(quat), yaw_rate[index]))
+    return np.array(rows, np.float32)
+
+
+_READERS = {".csv": _csv}
+
+
+def _wxyz(quats: Floats, motion: Motion) -> Floats:
+    return np.roll(quats, 1, axis=1) if motion.quat_order == "xyzw" else quats
+
+
+def _to_slots(values: NDArray[np.float32], slots: list[int]) -> NDArray[np.float32]:
+    full = np.zeros((len(values), N_JOINTS), np.float32)
+    full[:, slots] = values
+    return full

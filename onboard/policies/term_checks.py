@@ -1,0 +1,76 @@
+"""Can a term be filled: does the contract hold what it reads, and can the robot or a provider measure it?"""
+
+from collections.abc import Mapping
+
+from onboard.configs.errors import PolicyError
+from onboard.policies.contract import Contract
+from onboard.policies.inputs import Term
+from onboard.policies.terms import PROVIDERS, Kind, kind_of, width_of
+
+_FRAME_SIGNALS = frozenset({"ref_q", "ref_dq", "anchor"})
+_ROOT_SIGNALS = frozenset({"ref_velocity_xy", "ref_height", "ref_roll_pitch", "ref_yaw_rate"})
+
+
+def check_term(
+    contract: Contract, graph: str, term: Term, source_widths: Mapping[str, int], where: str
+) -> None:
+    """Refuse a term that can't be filled.
+
+    Args:
+        contract: that it belongs to.
+        graph: name of the graph that reads it.
+        term: as written.
+        source_widths: `graph.output` to its width, of all graphs before this one.
+        where: names file and graph in messages.
+
+    Raises:
+        PolicyError: unknown term, or something that it needs is missing.
+    """
+    kind = kind_of(term, where)
+    at = f"{where}: term '{term.term}'"
+    _check_needs(contract, graph, kind, at)
+    if kind.privileged:
+        _check_provider(contract, term, at)
+    if term.term == "graph_output" and term.source not in source_widths:
+        known = ", ".join(source_widths) or "none"
+        raise PolicyError(
+            f"{at}: source '{term.source}' is no output of a graph that runs before; there are: {known}"
+        )
+    if term.term == "constant" and not term.values:
+        raise PolicyError(f"{at} has no 'values'")
+    for joint in term.joints or ():
+        if kind.width != "joints":
+            raise PolicyError(f"{at} is not about joints; leave 'joints' out")
+        if joint not in contract.joints:
+            raise PolicyError(f"{at}: joint '{joint}' is not in the contract's joints")
+    width = width_of(term, contract, graph, source_widths.get(term.source, 0))
+    if isinstance(term.scale, tuple) and len(term.scale) != width:
+        raise PolicyError(f"{at}: scale has {len(term.scale)} numbers, expected 1 or {width}")
+
+
+def _check_needs(contract: Contract, graph: str, kind: Kind, where: str) -> None:
+    if kind.width == "action" and contract.graphs[graph].action is None:
+        raise PolicyError(
+            f"{where}: this graph has no action to remember; read another graph's with graph_output"
+        )
+    if kind.width == "feet" and contract.gait is None:
+        raise PolicyError(f"{where} needs the contract to say 'gait' (period_s, offsets_rad)")
+    motion = contract.motion
+    if kind.signal in {"motion_phase", *_FRAME_SIGNALS, *_ROOT_SIGNALS} and motion is None:
+        raise PolicyError(f"{where} needs the contract to say 'motion', the reference that it follows")
+    source = motion.source if motion is not None else ""
+    if kind.signal in _FRAME_SIGNALS | _ROOT_SIGNALS and source == "clock":
+        raise PolicyError(f"{where} needs a reference with frames; this contract's motion is a mere clock")
+    if kind.signal in _ROOT_SIGNALS and source == "onnx":
+        raise PolicyError(f"{where} needs the reference's root; give the motion as a file")
+
+
+def _check_provider(contract: Contract, term: Term, where: str) -> None:
+    provider = contract.providers.get(term.term)
+    if provider is None:
+        raise PolicyError(
+            f"{where} can't be measured on the robot and no provider is named; choose one of "
+            f"{', '.join(PROVIDERS)}, for example --set providers.{term.term}={PROVIDERS[0]}"
+        )
+    if provider not in PROVIDERS:
+        raise PolicyError(f"{where}: unknown provider '{provider}'; there are: {', '.join(PROVIDERS)}")

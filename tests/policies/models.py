@@ -1,0 +1,112 @@
+"""Small ONNX files and contracts for tests: real graphs, a few numbers wide."""
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from onboard.configs.robot import load_robot
+from onboard.policies.bundle import PolicyBundle, load_policy
+from onboard.runtime.link import State
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # onnx's protobuf code warns about itself
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+ROBOT = load_robot("g1_29dof")
+JOINTS = list(ROBOT.joint_names)
+LEGS = JOINTS[:12]
+
+
+def linear_model(
+    path: Path,
+    weights: NDArray[Any],
+    *,
+    name: str = "obs",
+    output: str = "actions",
+    metadata: Mapping[str, str] | None = None,
+    batch: int | str = 1,
+    dtype: int = TensorProto.FLOAT,
+) -> Path:
+    """`actions = obs · weights`; the batch axis may be free."""
+    wide, narrow = weights.shape
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", [name, "w"], [output])],
+        "linear",
+        [helper.make_tensor_value_info(name, dtype, [batch, wide])],
+        [helper.make_tensor_value_info(output, dtype, [batch, narrow])],
+        [numpy_helper.from_array(weights.astype(helper.tensor_dtype_to_np_dtype(dtype)), "w")],
+    )
+    return save_graph(path, graph, metadata)
+
+
+def save_graph(path: Path, graph: Any, metadata: Mapping[str, str] | None = None) -> Path:
+    """Write one graph with its metadata."""
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    helper.set_model_props(model, dict(metadata or {}))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(model, str(path))
+    return path
+
+
+def zeros_model(path: Path, wide: int, narrow: int, **options: Any) -> Path:
+    """A network that answers zeros to everything finite."""
+    return linear_model(path, np.zeros((wide, narrow)), **options)
+
+
+def contract_data(
+    blocks: list[dict[str, Any]], joints: list[str] | None = None, **changes: Any
+) -> dict[str, Any]:
+    """A complete contract with one input `obs` and one output `actions`."""
+    driven = joints or LEGS
+    data: dict[str, Any] = {
+        "schema": 1,
+        "name": "tiny",
+        "rate_hz": 50.0,
+        "imu": "pelvis",
+        "joints": JOINTS,
+        "kp": [100.0] * 29,
+        "kd": [2.0] * 29,
+        "default_rad": [0.0] * 29,
+        "start_rad": [0.0] * 29,
+        "hold_rad": [0.0] * 29,
+        "observed_joints": driven,
+        "graphs": {
+            "policy": {
+                "model": "policy.onnx",
+                "inputs": {"obs": {"blocks": blocks}},
+                "action": {"output": "actions", "joints": driven, "base": "default", "scale": 0.25},
+            }
+        },
+    }
+    data.update(changes)
+    return data
+
+
+def write_bundle(folder: Path, data: dict[str, Any]) -> Path:
+    """Put `contract.yaml` into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "contract.yaml").write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+    return folder
+
+
+def tiny_bundle(folder: Path, blocks: list[dict[str, Any]], wide: int, **changes: Any) -> PolicyBundle:
+    """A loaded bundle whose network sums nothing: zeros for actions."""
+    zeros_model(folder / "policy.onnx", wide, 12)
+    return load_policy(write_bundle(folder, contract_data(blocks, **changes)), ROBOT)
+
+
+def random_state(rng: np.random.Generator, state: State | None = None) -> State:
+    """A state that no slice of an observation hides."""
+    state = state or State()
+    state.q[:] = rng.uniform(-0.5, 0.5, 29)
+    state.dq[:] = rng.uniform(-2.0, 2.0, 29)
+    state.gyro_body[:] = rng.uniform(-1.0, 1.0, 3)
+    quat = rng.normal(size=4) * (1.0, 0.1, 0.1, 0.5)
+    state.quat_wxyz[:] = quat / np.linalg.norm(quat)
+    return state
