@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from onboard.sim.process import Options, Summary, serve
+from onboard.sim.process import Options, serve
+from onboard.sim.summary import Summary
 
 EPILOG = """examples:
   onboard sim --domain 1                            standing on the floor, built-in controller active

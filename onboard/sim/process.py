@@ -15,7 +15,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -28,8 +28,9 @@ from onboard.runtime.motion_switcher import MotionSwitcherResponder
 from onboard.sim import console
 from onboard.sim.gamepad import Gamepad
 from onboard.sim.hands import KeyInput, LineInput
-from onboard.sim.robot import ACCEPTED, IGNORED, SimRobot
+from onboard.sim.robot import SimRobot
 from onboard.sim.script import Script
+from onboard.sim.summary import Summary, summarise
 from onboard.sim.topics import Topics
 
 LOGGER = logging.getLogger("onboard.sim")
@@ -66,30 +67,6 @@ class Options:
     """End when the process that started it is gone."""
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What a run of the simulated robot came to; times in s."""
-
-    end: str
-    seconds: float
-    simulated_s: float
-    real_time_factor: float
-    periods: int
-    skipped_periods: int
-    accepted: int
-    ignored: int
-    refused: dict[str, int]
-    damped_by_silence: int
-    torque_saturated: float
-    saturated_joints: dict[str, float]
-    explicit_pd_eigenvalue: float
-    warnings: list[str]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
-
-
 class SimProcess:
     """The robot, its topics and its operator; `run` is the loop.
 
@@ -108,12 +85,12 @@ class SimProcess:
         self._options = options
         self._script = Script.read(options.script) if options.script else None
         self._gamepad = Gamepad(options.gamepad) if options.gamepad else None
-        self._hands = KeyInput() if options.keys else LineInput()
         self._topics = Topics(domain, self.robot)
         self._switcher = MotionSwitcherResponder(domain, names=(self.config.builtin.name,))
         self._steps = max(1, round(PUBLISH_S / self.config.timestep_s))
         self._clock = GridClock(round(self._steps * self.config.timestep_s * 1e9))
         self._viewer = _open_viewer(self.robot) if options.viewer else None
+        self._hands = KeyInput() if options.keys else LineInput()  # last: it changes the terminal
         self._end = ""
         self._periods = self._skipped = 0
         self._parent = os.getppid()
@@ -132,7 +109,8 @@ class SimProcess:
             for _ in range(min(owed, CATCH_UP_PERIODS)):
                 self._period()
             owed = 1 + self._clock.wait()
-        return self._summary(time.monotonic() - began)
+        seconds = time.monotonic() - began
+        return summarise(self.robot, self._end, seconds, self._periods, self._skipped)
 
     def close(self) -> None:
         """Give back terminal, gamepad and window."""
@@ -184,29 +162,6 @@ class SimProcess:
             self.stop("quit")
         except ConfigError as error:
             LOGGER.warning("%s", error)
-
-    def _summary(self, seconds: float) -> Summary:
-        robot, motors = self.robot, self.robot.physics.motors
-        simulated = robot.physics.time_s
-        names = robot.physics.model.robot.joint_names
-        share = motors.saturated_steps / max(1, motors.steps)
-        warning = robot.explicit_pd.warning(self.config.timestep_s)
-        return Summary(
-            end=self._end,
-            seconds=round(seconds, 3),
-            simulated_s=round(simulated, 3),
-            real_time_factor=round(simulated / seconds, 4) if seconds else 0.0,
-            periods=self._periods,
-            skipped_periods=self._skipped,
-            accepted=robot.verdicts[ACCEPTED],
-            ignored=robot.verdicts[IGNORED],
-            refused={k: n for k, n in robot.verdicts.items() if k not in (ACCEPTED, IGNORED)},
-            damped_by_silence=robot.damped_by_silence,
-            torque_saturated=motors.saturated,
-            saturated_joints={n: float(s) for n, s in zip(names, share, strict=True) if s},
-            explicit_pd_eigenvalue=robot.explicit_pd.eigenvalue,
-            warnings=[warning] if warning else [],
-        )
 
 
 def serve(options: Options, say: Callable[[str], object]) -> Summary:
