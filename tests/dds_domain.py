@@ -19,7 +19,7 @@ def free_domain_id() -> Iterator[int]:
     for domain_id in candidates:
         lock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         with lock:
-            if _lock(lock, domain_id) and _ports_are_free(domain_id):
+            if _lock(lock, domain_id) and ports_are_free(domain_id):
                 yield domain_id
                 return
     pytest.fail("no free DDS domain id from 10 to 99")
@@ -33,7 +33,8 @@ def _lock(lock: socket.socket, domain_id: int) -> bool:
     return True
 
 
-def _ports_are_free(domain_id: int) -> bool:
+def ports_are_free(domain_id: int) -> bool:
+    """Whether nobody uses the domain on loopback."""
     first = _PORT_BASE + _PORTS_PER_DOMAIN * domain_id
     for port in (first, *range(first + 10, first + 10 + 2 * _PARTICIPANTS)):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
