@@ -15,6 +15,9 @@ N_JOINTS = 29
 """Motor slots that a G1 description names, whatever the variant; the wire has 35."""
 
 Positive = Annotated[float, Meta(gt=0)]
+Gains = Annotated[
+    tuple[Annotated[float, Meta(ge=0, le=500)], ...], Meta(min_length=N_JOINTS, max_length=N_JOINTS)
+]
 Vector3 = Annotated[tuple[float, ...], Meta(min_length=3, max_length=3)]
 
 
@@ -37,12 +40,20 @@ class Imu(Struct, frozen=True, forbid_unknown_fields=True):
     torso_m: Vector3
 
 
+class Stand(Struct, frozen=True, forbid_unknown_fields=True):
+    """Gains with which the runtime itself moves and holds the robot, SDK motor order."""
+
+    kp: Gains
+    kd: Gains
+
+
 class RobotConfig(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     """A robot variant as data. Array properties are read-only, shape (29,), SDK motor order."""
 
     name: str
     mode_machine: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(min_length=1)]
     imu: Imu
+    stand: Stand
     joints: Annotated[tuple[Joint, ...], Meta(min_length=N_JOINTS, max_length=N_JOINTS)]
 
     def __post_init__(self) -> None:
@@ -87,6 +98,16 @@ class RobotConfig(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     def armature(self) -> NDArray[np.float64]:
         """Reflected rotor inertia, kg·m²."""
         return _frozen(np.array([joint.armature_kg_m2 for joint in self.joints]))
+
+    @cached_property
+    def stand_kp(self) -> NDArray[np.float32]:
+        """Stiffness of ramp and hold, N·m/rad; 0 where the slot does not exist."""
+        return _frozen(np.where(self.valid, np.array(self.stand.kp), 0).astype(np.float32))
+
+    @cached_property
+    def stand_kd(self) -> NDArray[np.float32]:
+        """Damping of ramp and hold, N·m·s/rad; 0 where the slot does not exist."""
+        return _frozen(np.where(self.valid, np.array(self.stand.kd), 0).astype(np.float32))
 
     def slot(self, joint_name: str) -> int:
         """SDK motor index of a joint.

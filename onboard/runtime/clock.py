@@ -50,6 +50,12 @@ class GridClock:
         """Put the grid's origin here; the first `wait` ends one period later."""
         self._next_ns = time.monotonic_ns() + self.period_ns
 
+    def doze(self, lead_ns: int) -> None:
+        """Sleep until `lead_ns` before the next grid point; not at all when that is past."""
+        left = self._next_ns - lead_ns - time.monotonic_ns()
+        if left > 0:
+            time.sleep(left / SECOND_NS)
+
     def wait(self) -> int:
         """Sleep to the next grid point; the number of whole periods that had already passed."""
         left = self._next_ns - time.monotonic_ns()

@@ -33,6 +33,7 @@ class Console:
 
     Attributes:
         end: what asked for the end of the run, "" while nothing has.
+        failed: the script gave up.
     """
 
     def __init__(self, script: Script | None = None, keyboard: Keyboard | None = None) -> None:
@@ -41,6 +42,7 @@ class Console:
         self._interrupts = 0
         self._signals: list[int] = []
         self.end = ""
+        self.failed = False
 
     def look(self, desk: Desk, now_ns: int, mode: Mode) -> None:
         """Pass on what came in since the last look."""
@@ -84,6 +86,7 @@ class Console:
             desk.set_velocity(script.velocity)
         if script.done or script.failure:
             self._script = None
+            self.failed = bool(script.failure)
             self._finish(desk, "stop_request", script.failure or "the script is over")
 
     def _look_at_keys(self, keyboard: Keyboard, desk: Desk) -> None:

@@ -31,7 +31,8 @@ class RampProfile:
     """Measured pose to start pose, slowly, while the stiffness rises.
 
     Takes `seconds`, or longer where a joint would otherwise pass `max_speed_rad_s`. The stiffness
-    reaches its full value at half time, when the quintic is half way.
+    reaches its full value at a quarter of the time, when the quintic has gone a tenth of the way: the
+    robot first stiffens where it is, then moves.
 
     Attributes:
         kp_scale: factor for kp at the last step, `kp_start` to 1.
@@ -68,7 +69,7 @@ class RampProfile:
         """Target (29,) rad after `periods` more grid periods; stays at the goal once there."""
         self._ticks += periods
         x = self._ticks / self.length_ticks
-        self.kp_scale = self._kp_start + (1.0 - self._kp_start) * smooth(2.0 * x)
+        self.kp_scale = self._kp_start + (1.0 - self._kp_start) * smooth(4.0 * x)
         self.done = x >= 1.0
         if self.done:
             self._target[:] = self._goal
@@ -87,6 +88,11 @@ class HoldBlend:
         self._goal: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._target: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._ticks = 0
+
+    @property
+    def progress(self) -> float:
+        """Share of the blend that is over, 0 to 1."""
+        return self._ticks / self.length_ticks
 
     def begin(self, sent: Float32Array, goal: Float32Array) -> None:
         """Start over from the `sent` target towards `goal` (the measured pose), both (29,) rad."""
@@ -108,6 +114,11 @@ class FadeIn:
         self._from: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._target: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._ticks = self.length_ticks
+
+    @property
+    def progress(self) -> float:
+        """Share of the fade that is over, 0 to 1."""
+        return self._ticks / self.length_ticks
 
     def begin(self, sent: Float32Array) -> None:
         """Start over from the `sent` target (29,) rad; before the first call `step` changes nothing."""

@@ -24,6 +24,34 @@ class Port(Protocol):
         """Copy the newest `ports.OPERATOR` record into `out`; 0 when there is none."""
 
 
+class LocalPort:
+    """A port in this process, for a run without a parent.
+
+    Args:
+        record: 0-d `ports.OPERATOR`; shared with whoever else must see the presses.
+    """
+
+    def __init__(self, record: np.ndarray) -> None:
+        self.record = record
+
+    def latest(self, out: np.ndarray) -> int:
+        """Copy the record into `out`."""
+        out[...] = self.record
+        return 1
+
+    def press(self, action: str) -> None:
+        """Press a button."""
+        self.record[f"{action}s"] += 1
+
+    def request(self, name: str) -> None:
+        """Raise a flag."""
+        self.record[name] = 1
+
+    def set_velocity(self, velocity: tuple[float, float, float]) -> None:
+        """Take the velocity over from the remote's sticks; m/s, m/s, rad/s."""
+        self.record["velocity"], self.record["velocity_valid"] = velocity, 1
+
+
 class OperatorInput:
     """The operator's wishes in one tick.
 

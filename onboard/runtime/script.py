@@ -2,6 +2,8 @@
 
 from onboard.configs.script import ScriptConfig, Step
 
+_RANK = {"limp": 0, "damp": 0, "ramp": 1, "hold": 2, "policy": 3}
+
 
 class Script:
     """Walks through the steps of a script.
@@ -15,6 +17,7 @@ class Script:
 
     def __init__(self, config: ScriptConfig) -> None:
         self._steps = config.steps
+        self._highest = 0
         self._index = -1
         self._entered_ns = 0
         self._reached_ns: int | None = None
@@ -26,6 +29,7 @@ class Script:
     def advance(self, now_ns: int, mode: str) -> None:
         """Go on as far as time and mode allow; at most one step that presses a button a call."""
         self.pressed = []
+        self._notice_fall(mode)
         while not (self.done or self.failure):
             if self._index >= 0 and not self._over(self._steps[self._index], now_ns, mode):
                 return
@@ -36,6 +40,14 @@ class Script:
             self._enter(self._steps[self._index], now_ns)
             if self.pressed:
                 return
+
+    def _notice_fall(self, mode: str) -> None:
+        """A mode below one reached before ends the script, unless the step waits for just that."""
+        rank = _RANK[mode]
+        expected = 0 <= self._index < len(self._steps) and self._steps[self._index].until == mode
+        if rank < self._highest and not expected and not self.done:
+            self.failure = self.failure or f"the mode fell to {mode} in script step {self._index + 1}"
+        self._highest = rank if expected else max(self._highest, rank)
 
     def _enter(self, step: Step, now_ns: int) -> None:
         self._entered_ns, self._reached_ns = now_ns, None

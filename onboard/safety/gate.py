@@ -9,8 +9,9 @@ tier asked for wins. Events above warn latch until the operator re-arms (`Gate.r
 
 ```python
 gate = Gate(config, robot, period_s)
-tier = gate.check_state(link.latest(), now_ns, raised, mode=machine.status.mode, feet=(1, 1))
+tier = gate.check_state(link.latest(), now_ns, raised, machine.status.mode, feet=(1, 1))
 state = gate.state                      # the sample, or the last good one where it is unusable
+gate.report(bits(Event.EMERGENCY_STOP))                     # what is seen later in the tick
 sent = gate.limit(target, state, kp, kd, action=base)       # target None: the policy raised
 gate.events, gate.tier, gate.flag, gate.limit_mask          # for the record, after `limit`
 ```
@@ -36,7 +37,7 @@ from onboard.safety.events import (
     SAMPLE_FAULTS,
     next_flag,
 )
-from onboard.safety.limits import Limited, limit_target, make_bounds, resend, usable
+from onboard.safety.limits import Cut, Limited, Tally, limit_target, make_bounds, resend, usable
 
 _JOINTS = bits(*JOINT_EVENTS)
 _WAY = ~(FROM_STATE | POLICY)
@@ -49,9 +50,9 @@ class Inputs(NamedTuple):
 
     state: State
     now_ns: int
-    raised: int = 0
+    raised: int
     """Mask of conditions seen elsewhere in this tick."""
-    mode: Mode = Mode.POLICY
+    mode: Mode
     feet: tuple[int, int] = (-1, -1)
     """Contact left and right: 1, 0, or -1 unknown or stale."""
     sent: Float32Array | None = None
@@ -230,6 +231,7 @@ class Gate:
         self._memory = Memory()
         self._mode = Mode.DAMP
         self._limited = Limited()
+        self._tally = Tally()
         self._previous: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._in_force = False  # `limit` was called in the tick before
         self._limit_called = False
@@ -261,6 +263,11 @@ class Gate:
         return self._memory.joint
 
     @property
+    def resent(self) -> bool:
+        """The last `limit` found its target unusable and sent the previous one again."""
+        return bool(self._limited.mask[0] & Cut.RESENT)
+
+    @property
     def limit_mask(self) -> NDArray[np.uint8]:
         """(29,) `limits.Cut` bits of the last `limit`."""
         return self._limited.mask
@@ -269,8 +276,8 @@ class Gate:
         self,
         state: State,
         now_ns: int,
-        raised: int = 0,
-        mode: Mode = Mode.POLICY,
+        raised: int,
+        mode: Mode,
         feet: tuple[int, int] = (-1, -1),
     ) -> Tier:
         """Judge one tick.
@@ -278,8 +285,8 @@ class Gate:
         Args:
             state: the link's newest sample.
             now_ns: CLOCK_MONOTONIC, the clock of `state.recv_ns`.
-            raised: mask of conditions seen elsewhere in this tick, debounced and tiered like all others.
-            mode: what the loop is doing.
+            raised: mask of conditions seen elsewhere, debounced and tiered like all others.
+            mode: what the loop has been doing until now.
             feet: contact left and right: 1, 0, or -1 unknown or stale.
 
         Returns:
@@ -295,6 +302,12 @@ class Gate:
         self._mode = mode
         self.tier, self.events, self.clear, self.standing = decision
         self._keep(state)
+        return self.tier
+
+    def report(self, events: int) -> Tier:
+        """Add events seen after `check_state` in the same tick; they count at once, without debounce."""
+        self._add(events)
+        self.clear = self.clear and not events & self._rules.stopping
         return self.tier
 
     def limit(
@@ -328,10 +341,19 @@ class Gate:
         good = target is not None and usable(target, N_JOINTS, bounds.absurd_target_rad)
         if good and action is not None:
             good = usable(action, action.size, bounds.absurd_action)
-        self._judge_policy(good)
-        if not good or target is None:
-            return resend(self._previous, limited)
-        return limit_target(target, state.q, state.dq, kp, kd, self._previous, bounds, limited)
+        fired, counts = debounce(0 if good else POLICY, POLICY, self._memory.counts, self._rules)
+        self._memory = self._memory._replace(counts=counts)
+        self._add(fired)
+        if target is None or not good:
+            sent = resend(self._previous, limited)
+        else:
+            sent = limit_target(target, state.q, state.dq, kp, kd, self._previous, bounds, limited)
+        self._tally.add(sent if target is None else target, limited)
+        return sent
+
+    def limited(self) -> dict[str, float]:
+        """Ticks limited so far, the share of them that each limit touched, the largest cut in rad."""
+        return self._tally.summary()
 
     def rearm(self) -> None:
         """Forget what was latched; the operator has asked for it and `clear` was true."""
@@ -340,11 +362,9 @@ class Gate:
         )
         self.tier, self.events = Tier.NONE, 0
 
-    def _judge_policy(self, good: bool) -> None:
-        """Debounce the policy's events; they add to those of this tick's state."""
+    def _add(self, fired: int) -> None:
+        """Let events join those of this tick's state."""
         memory = self._memory
-        fired, counts = debounce(0 if good else POLICY, POLICY, memory.counts, self._rules)
-        memory = memory._replace(counts=counts)
         self._memory = conclude(memory.fired | fired, self._mode, self._rules, memory)
         self.events = self._memory.fired
         self.tier = asked_tier(self._memory, self._rules, self._mode, self._settle_is_hold)

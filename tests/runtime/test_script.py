@@ -88,3 +88,16 @@ def test_a_wrong_script_is_one_line(tmp_path: Path, text: str, message: str) -> 
 def test_an_unknown_name_lists_the_shipped_ones() -> None:
     with pytest.raises(ConfigError, match="demo"):
         load_script("nonsense")
+
+
+def test_a_mode_that_falls_ends_the_script_unless_the_step_waits_for_it() -> None:
+    steps = (Step(until="policy", for_s=5.0), Step(press="stop", until="hold"), Step(for_s=1.0))
+    fell = Script(ScriptConfig(steps))
+    fell.advance(0, "policy")
+    fell.advance(1 * S, "damp")
+    assert fell.failure == "the mode fell to damp in script step 1"
+    meant = Script(ScriptConfig(steps))
+    for second, mode in enumerate(("policy",) * 6 + ("policy", "hold", "hold")):
+        meant.advance(second * S, mode)
+    assert not meant.failure
+    assert meant.done

@@ -1,0 +1,22 @@
+"""Options that `run` and `try` share, as tyro reads them."""
+
+from typing import Annotated, Any
+
+import msgspec
+import tyro
+
+from onboard.configs.loader import convert
+from onboard.configs.run import RunConfig
+
+Policy = Annotated[str, tyro.conf.Positional]
+Repeated = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
+
+
+def run_config(**values: Any) -> RunConfig:  # noqa: ANN401 - each is checked against its field
+    """A run's configuration from command-line values, checked like a file.
+
+    Raises:
+        ConfigError: a value is out of range; the message names the option.
+    """
+    plain = {key: msgspec.to_builtins(value) for key, value in values.items()}
+    return convert(plain, RunConfig, "command line")

@@ -1,0 +1,126 @@
+"""The control process: state in, target out, 50 times a second.
+
+    python -m onboard.runtime.control --shm FILE --config JSON --wake FD [--realtime]
+
+It never publishes, never prints while the loop runs, never opens a file there, and never waits for
+another process.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from onboard.configs.run import RunConfig
+from onboard.policies.policy import Policy
+from onboard.runtime import realtime
+from onboard.runtime.assembly import build_loop, make_plan
+from onboard.runtime.clock import GridClock
+from onboard.runtime.dds import DdsDomain
+from onboard.runtime.dds_link import DdsLink
+from onboard.runtime.loop import ControlLoop
+from onboard.runtime.ports import CONTROL
+from onboard.runtime.shm import Shared
+from onboard.runtime.watch import SharedWatch
+
+PREWARM_LEAD_NS = 1_500_000
+"""How long before a grid point the dry pass begins; it takes about a fifth of that."""
+
+
+class GatewaySlot:
+    """Where commands go: into the slot, then the gateway is woken."""
+
+    def __init__(self, shared: Shared, wake: int) -> None:
+        self._ring = shared["command"]
+        self._wake = wake
+
+    def __call__(self, command: np.ndarray) -> None:
+        """Hand one `COMMAND` over."""
+        self._ring.push(command)
+        os.eventfd_write(self._wake, 1)
+
+
+class StatusWriter:
+    """Publishes control's status after every tick."""
+
+    def __init__(self, shared: Shared, fifo: bool) -> None:
+        self._ring = shared["control"]
+        self._row = np.zeros((), CONTROL)
+        self._row["realtime"] = fifo
+        self._row["ready"] = 1
+
+    def __call__(self, loop: ControlLoop) -> None:
+        """Tell the others about the tick that ended."""
+        row, recorder, status = self._row, loop.recorder, loop.machine.status
+        tick = recorder.row
+        row["heartbeat_ns"] = loop.clock.now_ns()
+        for name in ("tick", "mode", "tier", "safety_flag", "state_age_s", "skipped_ticks"):
+            row[name] = tick[name]
+        row["events"], row["events_seen"] = tick["safety_events"], recorder.events_seen
+        row["policy_rows"], row["session"] = recorder.policy_rows, status.session
+        row["skipped_now"] = recorder.skipped_now
+        row["tick_us"], row["wake_late_us"] = recorder.stages.tick_us, loop.clock.late_ns / 1000
+        row["velocity"] = loop.pilot.command.velocity
+        row["finished"] = loop.finished
+        row["reason"] = status.reason.value.encode()
+        self._ring.push(row)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry of the process."""
+    parser = argparse.ArgumentParser(prog="onboard.runtime.control", description=__doc__)
+    parser.add_argument("--shm", required=True)
+    parser.add_argument("--config", required=True, help="RunConfig as JSON")
+    parser.add_argument("--wake", type=int, required=True, help="eventfd that wakes the gateway")
+    parser.add_argument("--realtime", action="store_true")
+    options = parser.parse_args(argv)
+    for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP):
+        signal.signal(ignored, signal.SIG_IGN)  # the parent decides
+    config = msgspec.json.decode(options.config, type=RunConfig)
+    shared = Shared.open(Path(options.shm))
+    with DdsDomain(config.domain, config.interface) as dds:
+        _fly(config, shared, dds, options)
+    return 0
+
+
+def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Namespace) -> None:
+    plan = make_plan(config)
+    policy = Policy(plan.bundle, plan.robot)
+    link = DdsLink(dds, None if config.dry else GatewaySlot(shared, options.wake))
+    clock = GridClock(config.period_ns, int(config.timing.spin_us * 1000))
+    loop = build_loop(
+        plan,
+        policy,
+        link=link,
+        clock=clock,
+        port=shared["operator"],
+        watch=SharedWatch(shared, has_gateway=not config.dry),
+        sink=shared["record"],
+    )
+    link.open()
+    fifo = False
+    if options.realtime:
+        fifo = realtime.setup_realtime(realtime.PRIORITY_CONTROL, realtime.spare_cpu(1)).fifo
+    for _ in range(20):
+        policy.warm()
+    realtime.freeze_heap()
+    report = StatusWriter(shared, fifo)
+
+    def after_tick(loop: ControlLoop) -> None:
+        report(loop)
+        if config.timing.prewarm:
+            clock.doze(PREWARM_LEAD_NS)
+            policy.warm()
+
+    try:
+        loop.run(after_tick)
+    finally:
+        link.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,233 @@
+"""From a run's configuration to its end: checks, processes, result."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from onboard.configs.errors import LinkError, OnboardError, RolloutError, SafetyRefusalError
+from onboard.configs.events import names
+from onboard.logging.convert import convert, rollout_path
+from onboard.logging.journal import create_journal
+from onboard.logging.layout import SafetyFlag, journal_dtype
+from onboard.policies.policy import Policy
+from onboard.runtime.assembly import Plan, record_type, run_info
+from onboard.runtime.console import Console
+from onboard.runtime.dds import DdsDomain
+from onboard.runtime.dds_link import DdsLink
+from onboard.runtime.motion_switcher import MotionSwitcher
+from onboard.runtime.parent import Parent
+from onboard.runtime.ports import run_layout
+from onboard.runtime.remote import START, keys
+from onboard.runtime.shm import Shared
+
+RELEASE_WAIT_S = 120.0
+SWITCHER_TIMEOUT_S = 2.0
+EXIT_SAFETY = 3
+EXIT_PROCESS = 4
+EXIT_DAMPED_BY_HAND = 130
+
+
+@dataclass
+class Outcome:
+    """How a run ended.
+
+    Attributes:
+        end: why, in words.
+        exit_code: 0 ended in order, 3 a safety event or the emergency stop, 4 a process died,
+            130 interrupted twice.
+        rollout: the file, None where it could not be made.
+        policy_rows: ticks in mode policy before the run was asked to end.
+        events: names of all safety events that fired.
+        faults: what went wrong with processes.
+    """
+
+    end: str
+    exit_code: int
+    rollout: Path | None
+    policy_rows: int
+    events: list[str]
+    skipped_ticks: int
+    faults: list[str] = field(default_factory=list)
+
+
+def launch(
+    plan: Plan,
+    console: Console,
+    say: Callable[[str], None],
+    each_cycle: Callable[[Parent], None] | None = None,
+    on_release_prompt: Callable[[], None] | None = None,
+) -> Outcome:
+    """Run to the end.
+
+    Args:
+        plan: from `make_plan`.
+        console: keys, script and signals.
+        say: takes one line for the operator; must not block.
+        each_cycle: called every few milliseconds while control runs, with the parent.
+        on_release_prompt: called once the operator was asked to confirm the release.
+
+    Raises:
+        OnboardError: the run could not start; nothing was sent.
+    """
+    config = plan.config
+    policy = Policy(plan.bundle, plan.robot)
+    record = record_type(policy)
+    info = run_info(plan, policy)
+    journal = _make_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
+    del policy
+    with DdsDomain(config.domain, config.interface) as dds:
+        try:
+            if not config.dry:
+                _own_the_motors(plan, dds, say, on_release_prompt)
+            shared = Shared.create(run_layout(record))
+        except BaseException:
+            journal.unlink(missing_ok=True)
+            raise
+        try:
+            return _run(plan, console, say, each_cycle, dds, shared, journal)
+        finally:
+            shared.unlink()
+            shared.close()
+
+
+def _run(
+    plan: Plan,
+    console: Console,
+    say: Callable[[str], None],
+    each_cycle: Callable[[Parent], None] | None,
+    dds: DdsDomain,
+    shared: Shared,
+    journal: Path,
+) -> Outcome:
+    config = plan.config
+    listen = ["--domain", str(config.domain), "--interface", config.interface]
+    recorder = [
+        "-m",
+        "onboard.logging.recorder",
+        "--shm",
+        str(shared.path),
+        "--journal",
+        str(journal),
+        *listen,
+    ]
+    if config.lowstate:
+        recorder.append("--lowstate")
+    with Parent(plan, shared, dds, console, recorder, say) as parent, console.signals():
+        try:
+            parent.run(each_cycle)
+        except OnboardError:
+            if not parent.started:
+                journal.unlink(missing_ok=True)
+            raise
+        return _outcome(parent, console, _finish_rollout(journal, say))
+
+
+def _make_journal(folder: Path, stem: str, dtype: np.dtype, meta: dict[str, object]) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RolloutError(
+            f"--out {folder}: can't be made ({error.strerror}); name a folder to write to"
+        ) from error
+    for attempt in range(100):
+        name = f"{stem}-{attempt}" if attempt else stem
+        path = folder / f"{name}.journal"
+        if not path.exists() and not rollout_path(path).exists():
+            create_journal(path, dtype, meta)
+            return path
+    raise RolloutError(f"--out {folder}: a hundred runs began in this second; wait a moment")
+
+
+def _finish_rollout(journal: Path, say: Callable[[str], None]) -> Path | None:
+    """The rollout file; converts what a dead recorder left."""
+    target = rollout_path(journal)
+    if not journal.exists():
+        return target if target.exists() else None
+    try:
+        path = convert(journal)
+    except RolloutError as error:
+        say(str(error))
+        return None
+    journal.unlink()
+    return path
+
+
+def _own_the_motors(
+    plan: Plan, dds: DdsDomain, say: Callable[[str], None], on_prompt: Callable[[], None] | None
+) -> None:
+    """Make sure that the robot's own controller is released, by the operator's word alone."""
+    switcher = MotionSwitcher(dds, SWITCHER_TIMEOUT_S)
+    try:
+        owner = _owner(switcher, say)
+        if not owner:
+            return
+        if not plan.config.release:
+            raise SafetyRefusalError(
+                f"the robot's own controller '{owner}' has the motors; hang the robot on the gantry or seat "
+                "it, then give --release and confirm on the remote, or press L2+R2 there in damping mode"
+            )
+        say(
+            f"'{owner}' has the motors. GANTRY OR SEATED: releasing makes the robot go limp. "
+            "Press START on the remote to release, Ctrl-C to leave."
+        )
+        _wait_for_start(dds, on_prompt)
+        switcher.release()
+        say(f"'{owner}' released, the robot is limp")
+    finally:
+        switcher.close()
+
+
+def _owner(switcher: MotionSwitcher, say: Callable[[str], None]) -> str:
+    try:
+        return switcher.check()
+    except LinkError as error:
+        if "no motion switcher" not in str(error):
+            raise
+        say("no motion switcher answers here (some simulators have none); going on")
+        return ""
+
+
+def _wait_for_start(dds: DdsDomain, on_prompt: Callable[[], None] | None) -> None:
+    """Wait for a new press of the remote's start button."""
+    link = DdsLink(dds)
+    link.open()
+    try:
+        until = time.monotonic() + RELEASE_WAIT_S
+        before = keys(link.latest().remote.data)
+        if on_prompt is not None:
+            on_prompt()
+        while time.monotonic() < until:
+            now = keys(link.latest().remote.data)
+            if now & START and not before & START:
+                return
+            before = now
+            time.sleep(0.01)
+        raise SafetyRefusalError(
+            f"nobody confirmed the release within {RELEASE_WAIT_S:g} s; nothing was sent"
+        )
+    finally:
+        link.close()
+
+
+def _outcome(parent: Parent, console: Console, rollout: Path | None) -> Outcome:
+    control = parent.status.control
+    code = 0
+    if parent.gateway_lost or not control["finished"]:
+        code = EXIT_PROCESS
+    elif parent.flag is not SafetyFlag.NORMAL:
+        code = EXIT_SAFETY
+    elif console.end == "SIGINT twice":
+        code = EXIT_DAMPED_BY_HAND
+    return Outcome(
+        end=parent.end_reason(),
+        exit_code=code,
+        rollout=rollout,
+        policy_rows=int(control["policy_rows"]),
+        events=names(int(control["events_seen"])),
+        skipped_ticks=int(control["skipped_ticks"]),
+        faults=list(parent.faults),
+    )
