@@ -80,24 +80,11 @@ class SdkLink:
         """
         refuse_dangerous(cyclonedds_version(), self._domain_id, self._interface)
         sdk = _Sdk(self._domain_id, self._interface)
-        self._crc, self._command = sdk.crc, sdk.command()
-        self._channels.append(sdk.subscribe(idl.LOW_STATE_TOPIC, sdk.state_type, self._keep))
-        others: list[Any] = []
-        ear = sdk.subscribe(idl.LOW_CMD_TOPIC, sdk.command_type, others.append)
-        until = time.monotonic() + FIRST_STATE_TIMEOUT_S
-        time.sleep(LISTEN_S)
-        ear.Close()
-        if others:
-            raise LinkError(f"somebody else commands the robot: {len(others)} messages in {LISTEN_S:g} s")
-        while not self.latest().received:
-            if time.monotonic() > until:
-                raise LinkError(
-                    f"no state on {idl.LOW_STATE_TOPIC} within {FIRST_STATE_TIMEOUT_S:g} s on domain "
-                    f"{self._domain_id}, {self._interface}; interfaces here: {listed(interfaces())}"
-                )
-            time.sleep(0.002)
-        self._publisher = sdk.publish(idl.LOW_CMD_TOPIC, sdk.command_type)
-        self._channels.append(self._publisher)
+        try:
+            self._connect(sdk)
+        except LinkError:
+            self.close()
+            raise
 
     def latest(self) -> State:
         """Newest good sample; always the same object, never blocks."""
@@ -132,6 +119,26 @@ class SdkLink:
         for channel in self._channels:
             channel.Close()
         self._channels.clear()
+
+    def _connect(self, sdk: "_Sdk") -> None:
+        self._crc, self._command = sdk.crc, sdk.command()
+        self._channels.append(sdk.subscribe(idl.LOW_STATE_TOPIC, sdk.state_type, self._keep))
+        others: list[Any] = []
+        ear = sdk.subscribe(idl.LOW_CMD_TOPIC, sdk.command_type, others.append)
+        until = time.monotonic() + FIRST_STATE_TIMEOUT_S
+        time.sleep(LISTEN_S)
+        ear.Close()
+        if others:
+            raise LinkError(f"somebody else commands the robot: {len(others)} messages in {LISTEN_S:g} s")
+        while not self.latest().received:
+            if time.monotonic() > until:
+                raise LinkError(
+                    f"no state on {idl.LOW_STATE_TOPIC} within {FIRST_STATE_TIMEOUT_S:g} s on domain "
+                    f"{self._domain_id}, {self._interface}; interfaces here: {listed(interfaces())}"
+                )
+            time.sleep(0.002)
+        self._publisher = sdk.publish(idl.LOW_CMD_TOPIC, sdk.command_type)
+        self._channels.append(self._publisher)
 
     def _keep(self, message: object) -> None:
         self._newest = message
