@@ -48,13 +48,12 @@ class Bounds(NamedTuple):
 
 def make_bounds(limits: TargetLimits, robot: RobotConfig, period_s: float) -> Bounds:
     """Resolve the configured limits."""
-    middle = (robot.lower + robot.upper) / 2
-    half = (robot.upper - robot.lower) / 2 * np.float32(limits.soft_range)
+    margin = (robot.upper - robot.lower) * np.float32((1.0 - limits.soft_range) / 2.0)
     return Bounds(
         lower=robot.lower,
         upper=robot.upper,
-        soft_lower=np.maximum(middle - half, robot.lower),
-        soft_upper=np.minimum(middle + half, robot.upper),
+        soft_lower=robot.lower + margin,
+        soft_upper=robot.upper - margin,
         step_rad=np.float32(limits.rate_rad_s * period_s),
         torque_nm=robot.effort * np.float32(limits.torque_share),
         kp_floor=np.float32(limits.kp_floor),
@@ -80,6 +79,31 @@ class Limited:
         self.before: Float32Array = np.zeros(N_JOINTS, np.float32)
         self.changed: NDArray[np.bool_] = np.zeros(N_JOINTS, np.bool_)
         self.bit: NDArray[np.uint8] = np.zeros(N_JOINTS, np.uint8)
+
+
+class Tally:
+    """How often, and how far, targets were cut; for the table at the end of a run."""
+
+    def __init__(self) -> None:
+        self._ticks = 0
+        self._cut_ticks = dict.fromkeys(Cut, 0)
+        self._largest_rad = 0.0
+
+    def add(self, target: Float32Array, limited: Limited) -> None:
+        """Count one tick's result."""
+        self._ticks += 1
+        cuts = int(np.bitwise_or.reduce(limited.mask))
+        if not cuts:
+            return
+        for cut in Cut:
+            self._cut_ticks[cut] += bool(cuts & cut)
+        if not cuts & Cut.RESENT:
+            self._largest_rad = max(self._largest_rad, float(np.abs(target - limited.sent).max()))
+
+    def summary(self) -> dict[str, float]:
+        """Ticks, the share of them that each limit touched, and the largest cut, rad."""
+        shares = {str(cut.name).lower(): n / max(self._ticks, 1) for cut, n in self._cut_ticks.items()}
+        return {"ticks": self._ticks, **shares, "largest_cut_rad": self._largest_rad}
 
 
 def usable(values: Float32Array | None, size: int, bound: float) -> bool:

@@ -1,0 +1,427 @@
+"""What the gate keeps from tick to tick: latches, causes, flags, the last good state."""
+
+import copy
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from onboard.configs.events import Event, Mode, Tier, bits
+from onboard.configs.robot import load_robot
+from onboard.runtime.link import State
+from onboard.safety.conditions import make_rules
+from onboard.safety.events import Flag
+from onboard.safety.gate import Gate, Inputs, Memory, judge
+from tests.safety.support import CONFIG, PERIOD_S, ROBOT, Bench, healthy, quaternion
+
+RULES = make_rules(CONFIG, ROBOT, PERIOD_S)
+ANKLE_ROLL = 5
+
+
+def test_a_healthy_robot_changes_nothing_but_the_notes() -> None:
+    """All flags false: nothing fires, latches, counts or is flagged."""
+    memory = Memory()
+    for tick in range(100):
+        state = healthy(tick)
+        decision, memory = judge(Inputs(state, state.recv_ns, 0, Mode.POLICY), RULES, memory)
+        assert decision == (Tier.NONE, 0, True, tick >= 9)
+    fresh = Memory()
+    for name in (
+        "counts",
+        "active",
+        "fired",
+        "latched",
+        "cause",
+        "flag",
+        "joint",
+        "crc_history",
+        "overrun_history",
+    ):
+        assert getattr(memory, name) == getattr(fresh, name)
+    assert not memory.joint_ticks.any()
+
+
+def test_warn_clears_by_itself() -> None:
+    bench = Bench()
+    bench.state.q[ANKLE_ROLL] = ROBOT.upper[ANKLE_ROLL]
+    assert bench.tick() is Tier.WARN
+    assert bench.gate.joint == ANKLE_ROLL
+    assert bench.gate.clear
+    assert bench.gate.flag == Flag.NORMAL
+    bench.state.q[ANKLE_ROLL] = 0
+    assert bench.tick() is Tier.NONE
+    assert bench.gate.joint == -1
+
+
+@pytest.mark.parametrize(
+    ("event", "tier"), [(Event.TERMINAL_LOST, Tier.DAMP), (Event.OVERRUN_REPEATED, Tier.SETTLE)]
+)
+def test_a_latched_tier_stays_after_its_condition_until_the_operator_rearms(event: Event, tier: Tier) -> None:
+    bench = Bench()
+    assert bench.tick(event) is tier
+    assert not bench.gate.clear
+    for _ in range(100):
+        assert bench.tick() is tier
+        assert bench.gate.events == 0
+        assert bench.gate.clear
+    assert bench.gate.latched == bench.gate.cause == 1 << event
+    bench.gate.rearm()
+    assert bench.gate.tier is Tier.NONE
+    assert bench.tick() is Tier.NONE
+    assert (bench.gate.latched, bench.gate.cause, bench.gate.flag) == (0, 0, Flag.NORMAL)
+
+
+def test_the_operators_stop_ends_with_the_button() -> None:
+    bench = Bench()
+    assert bench.tick(Event.OPERATOR_STOP) is Tier.SETTLE
+    assert bench.tick() is Tier.NONE
+    assert bench.gate.latched == 0
+
+
+def test_rearming_does_not_forgive_what_still_holds() -> None:
+    bench = Bench()
+    bench.tick()
+    bench.state.quat_wxyz[:] = quaternion(roll=0.9)
+    bench.tick()
+    assert bench.tick() is Tier.DAMP
+    bench.gate.rearm()
+    assert bench.tick() is Tier.NONE, "the debounce begins anew"
+    assert not bench.gate.clear, "but the condition is seen at once"
+    assert bench.tick() is Tier.DAMP
+
+
+def test_rearming_starts_every_debounce_anew() -> None:
+    bench = Bench()
+    bench.tick()
+    bench.state.q[ANKLE_ROLL] = ROBOT.upper[ANKLE_ROLL] + 0.1
+    for _ in range(4):
+        bench.tick(Event.GATEWAY_LATCHED, Event.PROVIDER_OLD)
+    bench.gate.rearm()
+    bench.tick(Event.PROVIDER_OLD, Event.GATEWAY_LATCHED)
+    for event in (Event.PROVIDER_OLD, Event.GATEWAY_LATCHED, Event.JOINT_PAST_LIMIT):
+        assert not bench.fires(event)
+
+
+def test_the_highest_tier_wins_and_the_cause_follows_it() -> None:
+    bench = Bench()
+    assert bench.tick(Event.MOTION_FINISHED, Event.DISK_LOW) is Tier.SETTLE
+    assert bench.tick(Event.OVERRUN_REPEATED) is Tier.SETTLE
+    assert bench.gate.cause == bits(Event.OVERRUN_REPEATED)
+    assert bench.tick(Event.PARENT_LOST, Event.TERMINAL_LOST) is Tier.DAMP
+    assert bench.gate.cause == bits(Event.PARENT_LOST, Event.TERMINAL_LOST)
+    bench.tick(Event.EMERGENCY_STOP)
+    assert bench.gate.cause == bits(Event.PARENT_LOST, Event.TERMINAL_LOST), "consequences are no cause"
+    assert bench.gate.latched == bits(
+        Event.OVERRUN_REPEATED, Event.PARENT_LOST, Event.TERMINAL_LOST, Event.EMERGENCY_STOP
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "bench_run", "tier"),
+    [
+        (Mode.POLICY, False, Tier.SETTLE),
+        (Mode.POLICY, True, Tier.HOLD),
+        (Mode.RAMP, False, Tier.HOLD),
+        (Mode.HOLD, False, Tier.HOLD),
+        (Mode.DAMP, False, Tier.SETTLE),
+    ],
+)
+def test_where_no_policy_balances_settle_means_hold(mode: Mode, bench_run: bool, tier: Tier) -> None:
+    bench = Bench(settle_is_hold=bench_run)
+    bench.mode = mode
+    assert bench.tick(Event.OVERRUN_REPEATED) is tier
+    bench.mode = Mode.POLICY
+    assert bench.tick() is (Tier.HOLD if bench_run else Tier.SETTLE), "what is latched is the table's tier"
+
+
+def test_a_lost_sample_neither_counts_nor_forgives() -> None:
+    bench = Bench()
+    bench.tick()
+    bench.state.gyro_body[0] = 7
+    pattern = [(True, 0), (False, 0), (True, 0), (False, 0), (False, 0), (True, 1)]
+    for new, fires in pattern:
+        bench.tick(new=new)
+        bench.state.age_s = 0.003
+        assert bench.fires(Event.ANGULAR_RATE) == bool(fires)
+    bench.state.gyro_body[0] = 0
+    bench.tick(new=False)
+    assert bench.fires(Event.ANGULAR_RATE), "the old sample still says so"
+    assert not bench.gate.clear
+    bench.tick()
+    assert not bench.fires(Event.ANGULAR_RATE)
+    assert bench.gate.clear
+
+
+def test_joints_are_debounced_each_for_itself() -> None:
+    """Knees that take turns at their torque limit while walking are no sustained overload."""
+    bench = Bench()
+    for tick in range(100):
+        left, right = (1, 0) if tick % 20 < 10 else (0, 1)
+        bench.state.tau_est[[3, 9]] = 0.9 * ROBOT.effort[3] * left, 0.9 * ROBOT.effort[9] * right
+        assert bench.tick() is Tier.NONE
+
+
+def test_a_slot_that_the_robot_lacks_is_not_looked_at() -> None:
+    gate = Gate(CONFIG, load_robot("g1_23dof"), PERIOD_S)
+    state = healthy()
+    for name, value in (("q", 50), ("dq", 90), ("tau_est", 900), ("motor_fault", 1)):
+        getattr(state, name)[[13, 14, 20, 21, 27, 28]] = value
+    state.temperature[13] = 300
+    for tick in range(120):
+        state.robot_tick, state.recv_ns = 1000 + 20 * tick, 20_000_000 * tick
+        assert gate.check_state(state, state.recv_ns, 0, Mode.POLICY) is Tier.NONE
+    assert gate.events == 0
+    assert gate.standing
+
+
+def test_an_unusable_sample_is_replaced_by_the_last_good_one_and_freezes_the_rest() -> None:
+    bench = Bench()
+    bench.tick()
+    good = copy.deepcopy({name: getattr(bench.state, name) for name in State.__slots__})
+    assert bench.gate.state is bench.state
+    bench.state.q[0] = np.nan
+    bench.state.gyro_body[:] = 99
+    assert bench.tick() is Tier.NONE
+    shown = bench.gate.state
+    assert shown is not bench.state
+    for name, value in good.items():
+        np.testing.assert_array_equal(getattr(shown, name), value)
+    bench.tick(new=False)
+    assert bench.gate.state is shown, "a lost sample does not bring the bad one back"
+    bench.state.q[0], bench.state.gyro_body[:] = 0, 0
+    assert bench.tick() is Tier.NONE
+    assert bench.gate.state is bench.state
+
+
+def test_bad_samples_in_a_row_damp_whatever_their_fault_alternates() -> None:
+    bench = Bench()
+    bench.tick()
+    bench.state.q[0] = np.inf
+    bench.tick()
+    assert bench.tick() is Tier.DAMP
+    assert bench.gate.cause == 1 << Event.STATE_NOT_FINITE
+
+
+def test_before_any_good_sample_the_gate_shows_an_empty_state() -> None:
+    bench = Bench()
+    bench.state.q[:] = np.nan
+    bench.tick()
+    np.testing.assert_array_equal(bench.gate.state.q, 0)
+
+
+def test_mode_machine_is_compared_with_the_first_sample_ever() -> None:
+    bench = Bench()
+    bench.state.mode_machine = 2
+    assert bench.tick() is Tier.NONE
+    bench.state.mode_machine = 5
+    assert bench.tick() is Tier.DAMP
+    bench.gate.rearm()
+    assert bench.tick() is Tier.DAMP, "re-arming does not adopt the new value"
+
+
+def test_a_remote_never_heard_is_not_lost() -> None:
+    bench = Bench()
+    bench.state.remote[:] = 0
+    for _ in range(400):
+        assert bench.tick() is Tier.NONE
+    bench.state.remote[0] = 0x55
+    bench.tick()
+    bench.state.remote[:] = 0
+    for _ in range(149):
+        assert bench.tick() is Tier.NONE
+    assert bench.tick() is Tier.SETTLE
+
+
+STANDING = 10
+
+
+def test_standing_needs_ten_calm_ticks() -> None:
+    bench = Bench()
+    for tick in range(1, 30):
+        bench.tick()
+        assert bench.gate.standing == (tick >= STANDING)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "still", "moving"),
+    [("gyro_body", 1, -0.29, -0.31), ("dq", 7, -0.99, -1.01), ("dq", 28, 0.99, 1.01)],
+)
+def test_motion_ends_standing(name: str, index: int, still: float, moving: float) -> None:
+    bench = Bench()
+    getattr(bench.state, name)[index] = still
+    for _ in range(STANDING):
+        bench.tick()
+    assert bench.gate.standing
+    getattr(bench.state, name)[index] = moving
+    bench.tick()
+    assert not bench.gate.standing
+    getattr(bench.state, name)[index] = still
+    bench.tick()
+    assert not bench.gate.standing
+
+
+@pytest.mark.parametrize(("roll", "standing"), [(0.34, True), (0.36, False)])
+def test_a_leaning_robot_does_not_stand(roll: float, standing: bool) -> None:
+    bench = Bench()
+    bench.state.quat_wxyz[:] = quaternion(roll=roll)
+    for _ in range(STANDING):
+        bench.tick()
+    assert bench.gate.standing == standing
+
+
+@pytest.mark.parametrize(
+    ("feet", "standing"),
+    [((-1, -1), True), ((1, 1), True), ((-1, 1), True), ((0, 1), False), ((1, 0), False), ((0, -1), False)],
+)
+def test_a_foot_known_to_be_in_the_air_is_no_stance(feet: tuple[int, int], standing: bool) -> None:
+    bench = Bench()
+    bench.feet = feet
+    for _ in range(STANDING):
+        bench.tick()
+    assert bench.gate.standing == standing
+
+
+def test_a_damped_robot_may_sink_and_lie_without_a_word() -> None:
+    bench = Bench()
+    bench.mode = Mode.DAMP
+    bench.tick()
+    bench.state.quat_wxyz[:] = quaternion(pitch=1.4)
+    bench.state.gyro_body[:] = 9
+    bench.state.q[ANKLE_ROLL] = ROBOT.upper[ANKLE_ROLL] + 0.1
+    for _ in range(100):
+        assert bench.tick() is Tier.NONE
+        assert bench.gate.events == 0
+        assert bench.gate.flag == Flag.NORMAL
+        assert not bench.gate.clear, "but it can't be started like that"
+
+
+def test_a_gateway_that_is_latched_does_not_block_the_rearming_that_frees_it() -> None:
+    bench = Bench()
+    bench.mode = Mode.DAMP
+    for _ in range(10):
+        assert bench.tick(Event.GATEWAY_LATCHED) is Tier.NONE
+    assert bench.gate.clear
+    bench.gate.rearm()
+    bench.mode = Mode.RAMP
+    assert [bench.tick(Event.GATEWAY_LATCHED) for _ in range(3)] == [Tier.NONE, Tier.NONE, Tier.DAMP]
+
+
+def fall(bench: Bench, *, roll: float = 1.3, ticks: int = 2) -> None:
+    bench.state.quat_wxyz[:] = quaternion(roll=roll)
+    for _ in range(ticks):
+        bench.tick()
+
+
+def test_a_fall_is_flagged_as_one() -> None:
+    bench = Bench()
+    bench.tick()
+    fall(bench)
+    assert bench.gate.flag == Flag.FALL
+    bench.tick(Event.EMERGENCY_STOP)
+    assert bench.gate.flag == Flag.FALL, "the first cause stays"
+
+
+def test_a_tilt_that_becomes_a_fall_while_damping_is_flagged_as_a_fall() -> None:
+    bench = Bench()
+    bench.tick()
+    fall(bench, roll=0.9)
+    assert bench.gate.flag == Flag.OTHER_STOP
+    bench.mode = Mode.DAMP
+    fall(bench)
+    assert bench.gate.flag == Flag.FALL
+    assert bench.fires(Event.FALL)
+    assert not bench.fires(Event.ROLL)
+
+
+def test_a_tilt_without_recovery_is_a_fall_after_a_second() -> None:
+    bench = Bench()
+    bench.tick()
+    fall(bench, roll=0.9)
+    bench.mode = Mode.DAMP
+    fall(bench, roll=0.9, ticks=47)
+    assert bench.gate.flag == Flag.OTHER_STOP
+    fall(bench, roll=0.9, ticks=1)
+    assert bench.gate.flag == Flag.FALL
+
+
+def test_lying_after_another_stop_is_not_a_fall() -> None:
+    bench = Bench()
+    bench.tick()
+    bench.tick(Event.TERMINAL_LOST)
+    bench.mode = Mode.DAMP
+    fall(bench, ticks=100)
+    assert bench.gate.flag == Flag.OTHER_STOP
+    assert bench.gate.events == 0
+
+
+def test_the_emergency_stop_is_flagged_as_one_even_when_the_robot_then_lies() -> None:
+    bench = Bench()
+    bench.tick()
+    assert bench.tick() is Tier.NONE
+    assert bench.gate.report(bits(Event.EMERGENCY_STOP)) is Tier.DAMP
+    assert bench.gate.flag == Flag.EMERGENCY_STOP
+    assert not bench.gate.clear
+    bench.mode = Mode.DAMP
+    fall(bench, ticks=100)
+    assert bench.gate.flag == Flag.EMERGENCY_STOP
+
+
+def test_what_is_reported_late_in_a_tick_joins_what_was_seen_before() -> None:
+    bench = Bench()
+    bench.tick(Event.DISK_LOW)
+    assert bench.gate.report(bits(Event.OPERATOR_STOP)) is Tier.SETTLE
+    assert bench.gate.events == bits(Event.DISK_LOW, Event.OPERATOR_STOP)
+    assert bench.gate.report(0) is Tier.SETTLE
+    bench.tick()
+    assert bench.gate.events == 0
+    assert bench.gate.report(bits(Event.RESIDUAL_DROPPED)) is Tier.WARN
+    assert bench.gate.clear
+
+
+class Step(NamedTuple):
+    raised: set[Event]
+    mode: Mode
+    new: bool
+    roll: float
+    gyro: float
+    jump: int
+
+
+STEPS = st.lists(
+    st.builds(
+        Step,
+        raised=st.sets(st.sampled_from([event for event in Event if "POLICY" not in event.name]), max_size=3),
+        mode=st.sampled_from(Mode),
+        new=st.booleans(),
+        roll=st.floats(-1.5, 1.5),
+        gyro=st.sampled_from([0.0, 0.1, 3.0, 7.0, np.nan]),
+        jump=st.integers(-40, 40),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60)
+@given(STEPS)
+def test_severity_never_falls_without_the_operator_and_judging_is_pure(steps: list[Step]) -> None:
+    memory = Memory()
+    for tick, step in enumerate(steps):
+        state = healthy(tick)
+        state.new = step.new
+        state.robot_tick += step.jump
+        state.quat_wxyz[:] = quaternion(roll=step.roll)
+        state.gyro_body[1] = step.gyro
+        inputs = Inputs(state, state.recv_ns, bits(*step.raised), step.mode)
+        snapshot = repr((state.quat_wxyz, state.gyro_body, memory))
+        decision, after = judge(inputs, RULES, memory)
+        again, after_again = judge(inputs, RULES, memory)
+        assert decision == again
+        assert repr(after) == repr(after_again)
+        assert snapshot == repr((state.quat_wxyz, state.gyro_body, memory)), "an argument was changed"
+        assert memory.latched & ~after.latched == 0
+        assert decision.tier >= RULES.highest(after.latched) >= RULES.highest(memory.latched)
+        assert after.cause & ~after.latched == 0
+        assert (after.flag != Flag.NORMAL) == (RULES.highest(after.latched) >= Tier.SETTLE)
+        memory = after
