@@ -1,15 +1,9 @@
-"""The robot's messages as bytes: layout, checksum, decode and encode, without building objects.
-
-`LowState` and `LowCmd` have no variable parts, so their serialised form (CDR, little-endian, with
-its 4-byte header) is one fixed layout and a numpy type can lie over it. One irregularity: CDR does
-not pad the end of a nested struct, so the `mode` byte of motor 0 sits 2 bytes before the place
-where the stride of the other motors would put it; it has a field of its own.
+"""The robot's messages as bytes: checksum, decode and encode, without building objects.
 
 The checksum is CRC-32/MPEG-2 over the message as a C struct with all padding zero, taken as 32-bit
-words, most significant byte first, without the last word. The C struct and the CDR bytes with
-header have equal lengths and are the same from motor 0's `q` on; only the front is shifted.
-
-Layout and checksum were measured against the vendor's library (test vectors in the tests).
+words, most significant byte first, without the last word. The C struct and the CDR bytes with their
+header have equal lengths and are the same from motor 0's `q` on; only the front is shifted. It was
+measured against the vendor's library (test vectors in the tests).
 """
 
 import struct
@@ -20,114 +14,32 @@ from numpy.typing import NDArray
 
 from onboard.configs.robot import N_JOINTS
 from onboard.runtime.link import Float32Array, State
-
-N_MOTORS = 35
-"""Motor slots on the wire; the first 29 are the robot's joints."""
-
-HEADER = b"\x00\x01\x00\x00"
-"""Encapsulation header that we write: CDR, little-endian."""
-
-_ACCEPTED = (HEADER, b"\x00\x07\x00\x00")  # XCDR2 plain, little-endian: the same layout for these types
-
-
-def _packed(fields: list[tuple[str, object, int]], size: int) -> np.dtype:
-    names, formats, offsets = zip(*fields, strict=True)
-    return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
-
-
-_MOTOR_STATE = _packed(
-    [
-        ("mode", "u1", 0),  # not for motor 0: see `mode_0` of the message
-        ("q", "<f4", 4),
-        ("dq", "<f4", 8),
-        ("ddq", "<f4", 12),
-        ("tau_est", "<f4", 16),
-        ("temperature", ("<i2", 2), 20),
-        ("vol", "<f4", 24),
-        ("sensor", ("<u4", 2), 28),
-        ("motorstate", "<u4", 36),
-        ("reserve", ("<u4", 4), 40),
-    ],
-    56,
+from onboard.runtime.wire_layout import (
+    ACCEPTED_HEADERS,
+    GROUND_TRUTH,
+    HEADER,
+    IMU_STATE,
+    LOW_CMD,
+    LOW_STATE,
+    N_MOTORS,
 )
 
-LOW_STATE = _packed(
-    [
-        ("header", "V4", 0),
-        ("version", ("<u4", 2), 4),
-        ("mode_pr", "u1", 12),
-        ("mode_machine", "u1", 13),
-        ("tick", "<u4", 16),
-        ("quaternion", ("<f4", 4), 20),
-        ("gyroscope", ("<f4", 3), 36),
-        ("accelerometer", ("<f4", 3), 48),
-        ("rpy", ("<f4", 3), 60),
-        ("imu_temperature", "<i2", 72),
-        ("mode_0", "u1", 74),
-        ("motor", (_MOTOR_STATE, N_MOTORS), 72),
-        ("wireless_remote", ("u1", 40), 2032),
-        ("reserve", ("<u4", 4), 2072),
-        ("crc", "<u4", 2088),
-    ],
-    2092,
-)
-"""`rt/lowstate` with its header, 2092 bytes. Quaternion w, x, y, z; SI units; temperatures in °C."""
-
-_MOTOR_CMD = _packed(
-    [
-        ("mode", "u1", 0),  # not for motor 0
-        ("q", "<f4", 4),
-        ("dq", "<f4", 8),
-        ("tau", "<f4", 12),
-        ("kp", "<f4", 16),
-        ("kd", "<f4", 20),
-        ("reserve", "<u4", 24),
-    ],
-    28,
-)
-
-LOW_CMD = _packed(
-    [
-        ("header", "V4", 0),
-        ("mode_pr", "u1", 4),
-        ("mode_machine", "u1", 5),
-        ("mode_0", "u1", 6),
-        ("motor", (_MOTOR_CMD, N_MOTORS), 4),
-        ("reserve", ("<u4", 4), 984),
-        ("crc", "<u4", 1000),
-    ],
-    1004,
-)
-"""`rt/lowcmd` with its header, 1004 bytes."""
-
-IMU_STATE = _packed(
-    [
-        ("header", "V4", 0),
-        ("quaternion", ("<f4", 4), 4),
-        ("gyroscope", ("<f4", 3), 20),
-        ("accelerometer", ("<f4", 3), 32),
-        ("rpy", ("<f4", 3), 44),
-        ("temperature", "<i2", 56),
-    ],
-    60,
-)
-"""`rt/secondary_imu` with its header; 58 bytes and 2 of padding, which not every sender adds."""
-
-GROUND_TRUTH = _packed(
-    [
-        ("header", "V4", 0),
-        ("tick", "<u4", 4),
-        ("position", ("<f4", 3), 8),
-        ("quaternion", ("<f4", 4), 20),
-        ("linear_velocity", ("<f4", 3), 36),
-        ("angular_velocity", ("<f4", 3), 48),
-        ("contact_force", ("<f4", (2, 3)), 60),
-    ],
-    84,
-)
-"""`rt/sim/ground_truth`, the simulator's own topic: pelvis pose and velocities in the world frame,
-force of the ground on the left and the right foot in the world frame, N; `tick` of the LowState
-that was made from the same instant."""
+__all__ = [
+    "GROUND_TRUTH",
+    "HEADER",
+    "IMU_STATE",
+    "LOW_CMD",
+    "LOW_STATE",
+    "N_MOTORS",
+    "Frame",
+    "ImuEncoder",
+    "LowCmdDecoder",
+    "LowCmdWriter",
+    "LowStateDecoder",
+    "LowStateEncoder",
+    "crc32_words",
+    "decode_torso_imu",
+]
 
 _MODES_AND_TICK = struct.Struct("<BB2xI").unpack_from
 _REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
@@ -173,7 +85,7 @@ class Frame:
 
     def load(self, raw: bytes) -> bool:
         """Copy received bytes in; False, and nothing copied, when length or header do not fit."""
-        if len(raw) != len(self.buffer) or raw[:4] not in _ACCEPTED:
+        if len(raw) != len(self.buffer) or raw[:4] not in ACCEPTED_HEADERS:
             return False
         self._view[:] = raw
         return True
