@@ -14,6 +14,7 @@ from onboard.logging.hdf5 import write_whole
 from onboard.logging.layout import (
     DERIVED,
     JOINED,
+    LIMITS,
     LOWSTATE,
     POLICY_FIELDS,
     ROW,
@@ -33,15 +34,21 @@ SCHEMA = 1
 JOURNAL_SUFFIX = ".journal"
 LOWSTATE_SUFFIX = ".lowstate.journal"
 
-_VALUES: Mapping[str, type[IntEnum]] = {
-    "mode": Mode,
-    "tier": Tier,
-    "arm": Arm,
-    "safety_flag": SafetyFlag,
-    "safety_events": Event,
-    "gateway_state": GatewayState,
+
+def _named(numbers: type[IntEnum]) -> dict[str, int]:
+    return {number.name.lower(): int(number) for number in numbers}
+
+
+_VALUES: Mapping[str, dict[str, int]] = {
+    "mode": _named(Mode),
+    "tier": _named(Tier),
+    "arm": _named(Arm),
+    "safety_flag": _named(SafetyFlag),
+    "safety_events": _named(Event),
+    "gateway_state": _named(GatewayState),
+    "limit_mask": LIMITS,
 }
-"""Datasets whose numbers have names; those of `safety_events` are bit numbers."""
+"""Datasets whose numbers have names; those of `safety_events` are bit numbers, of `limit_mask` bits."""
 
 
 def convert(journal: Path, folder: Path | None = None) -> Path:
@@ -183,6 +190,4 @@ def _put(group: h5py.Group, field: Field, values: np.ndarray) -> None:
     dataset.attrs["unit"] = field.unit
     dataset.attrs["about"] = field.about
     if field.name in _VALUES:
-        dataset.attrs["values"] = json.dumps(
-            {value.name.lower(): int(value) for value in _VALUES[field.name]}
-        )
+        dataset.attrs["values"] = json.dumps(_VALUES[field.name])

@@ -2,11 +2,16 @@
 
 The HDF5 library ends the process when the disk fills up under it. So the room is reserved first,
 and the library writes through a file object that keeps an error to itself until the file is closed.
+
+It also crashes on some damaged files, and does not notice damaged numbers at all. So the file begins
+with a seal, in the 512 bytes that HDF5 leaves to its user: size and checksum of everything behind it.
 """
 
 import io
 import os
 import shutil
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +22,13 @@ from onboard.logging.journal import sync_folder
 
 MARGIN_BYTES = 256 << 10
 """For HDF5's own structures, beside the data."""
+
+USER_BLOCK = 512
+"""Bytes before HDF5's own first byte, where any HDF5 reader finds it."""
+
+_SEAL = struct.Struct("<8sQI")
+_MAGIC = b"ONBDROL1"
+_BLOCK = 1 << 20
 
 
 class QuietFile(io.FileIO):
@@ -60,6 +72,12 @@ class QuietFile(io.FileIO):
         if self.error is not None:
             raise self.error
         os.ftruncate(self.fileno(), self._end)
+
+    def seal(self) -> None:
+        """Put size and checksum before HDF5's part, and wait for the disk. Raises OSError."""
+        size, crc = _checksum(self)
+        self.seek(0)
+        super().write(_SEAL.pack(_MAGIC, size, crc) + b" onboard rollout; HDF5 begins at byte 512\n")
         os.fsync(self.fileno())
 
 
@@ -84,12 +102,47 @@ def write_whole(target: Path, data_bytes: int, fill: Callable[[h5py.File], None]
                 f"{target.parent}: {free >> 20} MB free, {target.name} needs {(need >> 20) + 1} MB; {retry}"
             )
         with QuietFile(aside, need) as file:
-            with h5py.File(file, "w") as h5:
+            with h5py.File(file, "w", userblock_size=USER_BLOCK) as h5:
                 fill(h5)
             file.give_back()
+            file.seal()
         aside.replace(target)
         sync_folder(target.parent)
     except OSError as error:
         raise RolloutError(f"{target}: can't be written ({error.strerror or error}); {retry}") from error
     finally:
         aside.unlink(missing_ok=True)
+
+
+def check_seal(path: Path) -> None:
+    """Make sure that a file is what `write_whole` once wrote, before HDF5 sees it.
+
+    Raises:
+        RolloutError: it can't be read, was cut or changed, or is something else.
+    """
+    try:
+        with path.open("rb", buffering=0) as file:
+            head = file.read(_SEAL.size)
+            if head[: len(_MAGIC)] != _MAGIC:
+                raise RolloutError(f"{path}: neither a rollout nor a journal of onboard")
+            found = _checksum(file)
+    except OSError as error:
+        raise RolloutError(f"{path}: can't be read ({error.strerror}); give a rollout file") from error
+    size, crc = _SEAL.unpack(head.ljust(_SEAL.size))[1:]
+    if found[0] != size:
+        raise RolloutError(f"{path}: {found[0]} bytes where {size} were written; it was cut, copy it again")
+    if found[1] != crc:
+        raise RolloutError(
+            f"{path}: damaged, its checksum does not hold; "
+            "copy it again, or open it with check=False if you changed it on purpose"
+        )
+
+
+def _checksum(file: io.FileIO) -> tuple[int, int]:
+    """Size and CRC32 of what follows the user block. Raises OSError."""
+    file.seek(USER_BLOCK)
+    size = crc = 0
+    while block := file.read(_BLOCK):
+        size += len(block)
+        crc = zlib.crc32(block, crc)
+    return size, crc

@@ -18,6 +18,9 @@ STAGES = ("state", "gate", "operator", "observe", "infer", "limit", "send", "rec
 COMMAND_FIELDS = ("vx", "vy", "wz", "height", "stand", "waist_yaw", "waist_roll", "waist_pitch")
 """Columns of `command`."""
 
+LIMITS = {"resent": 1, "range": 2, "rate": 4, "torque": 8, "physical": 16}
+"""Bits of `limit_mask`: the limits of `onboard.safety`, by name."""
+
 NOT_PUBLISHED = -1
 """`send_ns` and `gateway_state` of a row whose command never reached the wire."""
 
@@ -132,7 +135,7 @@ ROW = (
     Field("state_new", "u1", (), "", "1 when this state is newer than the row before's"),
     Field("crc_ok", "u1", (), "", "1 when the newest sample's checksum held"),
     Field("remote", "u1", (40,), "", "the wireless remote's bytes"),
-    Field("limit_mask", "u1", _J, "", "which limits cut the target, bits per joint"),
+    Field("limit_mask", "u1", _J, "", "which limits cut each joint's target, bits"),
     Field("contact", "i1", (2,), "", "estimated contact, left and right: 1, 0, -1 unknown"),
     Field("mode", "u1", (), "", "0 damp, 1 ramp, 2 hold, 3 policy, 4 limp"),
     Field("arm", "u1", (), "", "0 none, 1 keep, 2 drop, 3 shadow"),

@@ -18,7 +18,6 @@ class Scan:
     Attributes:
         header: the journal's own description.
         index: frame numbers of the good records, in order.
-        seqs: their sequence numbers.
         drops: losses that the writer counted.
         end: facts of the closing frame; None when the run was not closed in order.
         missing: records that no DROP explains, by gaps in the sequence numbers.
@@ -30,7 +29,6 @@ class Scan:
 
     header: Header
     index: np.ndarray
-    seqs: np.ndarray
     drops: tuple[Drop, ...]
     end: dict[str, Any] | None
     missing: int
@@ -118,7 +116,6 @@ def _scan_frames(data: memoryview, header: Header) -> Scan:
     size = header.frame_bytes
     count = (len(data) - header.size) // size
     index: list[int] = []
-    seqs: list[int] = []
     drops: list[Drop] = []
     end: dict[str, Any] | None = None
     last_seq = missing = used = damaged = 0
@@ -132,7 +129,6 @@ def _scan_frames(data: memoryview, header: Header) -> Scan:
         if isinstance(content, int):
             missing += content - last_seq - 1
             index.append(number)
-            seqs.append(content)
             last_seq = content
         elif isinstance(content, Drop):
             missing += content.first - last_seq - 1
@@ -146,7 +142,6 @@ def _scan_frames(data: memoryview, header: Header) -> Scan:
     return Scan(
         header=header,
         index=np.array(index, np.int64),
-        seqs=np.array(seqs, np.int64),
         drops=tuple(drops),
         end=end,
         missing=missing,

@@ -23,7 +23,6 @@ PHASES = (
     (50, Mode.HOLD),
     (50, Mode.DAMP),
 )
-LEGS = np.arange(12)
 
 
 def info(note: str = "a made-up run", contract: str = "terms: [gyro, gravity]\n") -> RunInfo:

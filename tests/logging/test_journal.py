@@ -74,7 +74,7 @@ def test_every_truncation_keeps_the_exact_prefix(tmp_path: Path, whole: bytes) -
             continue
         found = scan(path)
         expected = min((size - header.size) // header.frame_bytes, 12)
-        assert found.seqs.tolist() == list(range(1, expected + 1)), size
+        assert found.row_count == found.last_seq == expected, size
         assert found.completeness[0] != "complete"
     path.write_bytes(whole[: header.size + 5 * header.frame_bytes + 700])
     assert ticks(path, scan(path)) == [1, 2, 3, 4, 5]

@@ -5,10 +5,12 @@ import pytest
 
 from onboard.logging.layout import (
     JOINED,
+    LIMITS,
     POLICY_FIELDS,
     ROW,
     STAGES,
     PolicyShape,
+    SafetyFlag,
     blank_record,
     journal_dtype,
     record_dtype,
@@ -77,3 +79,10 @@ def test_journal_row_is_the_record_and_what_the_gateway_knows() -> None:
     dtype = journal_dtype(record)
     assert set(dtype.names or ()) == {f.name for f in JOINED} | set(record.names or ())
     assert all(dtype[name] == record[name] for name in record.names or ())
+
+
+def test_names_of_numbers_are_those_of_the_gate() -> None:
+    from onboard.safety import events, limits
+
+    assert {bit.name.lower(): int(bit) for bit in limits.Cut if bit.name} == LIMITS
+    assert {flag.name: int(flag) for flag in events.Flag} == {flag.name: int(flag) for flag in SafetyFlag}
