@@ -91,6 +91,7 @@ class Parent:
         say: takes one line for the operator; must not block.
 
     Attributes:
+        dds: as given.
         status: the newest status of every child.
         started: control was ready; before that nothing was commanded.
         flag: the first safety flag of a tick that was not nominal.
@@ -111,6 +112,7 @@ class Parent:
         config = plan.config
         self._plan = plan
         self._shared = shared
+        self.dds = dds
         self._console = console
         self._recorder_arguments = list(recorder_arguments)
         self._say = say
@@ -140,6 +142,11 @@ class Parent:
             if child is not None:
                 child.close()
         os.close(self._wake)
+
+    @property
+    def stopping(self) -> bool:
+        """The run was asked to end."""
+        return bool(self._operator["stop_request"] or self._operator["damp_request"])
 
     @property
     def gateway_lost(self) -> bool:
@@ -225,7 +232,7 @@ class Parent:
         if self.flag is SafetyFlag.NORMAL and control["safety_flag"]:
             self.flag = SafetyFlag(int(control["safety_flag"]))
             events = ", ".join(names(int(control["events"])))
-            reason = bytes(control["reason"]).decode(errors="replace")
+            reason = control["reason"].item().decode(errors="replace")
             self.flag_reason = f"{reason} ({events})" if events else reason
             self._say(self.flag_reason)
 
@@ -267,7 +274,7 @@ class Parent:
 
     def _watch_end(self, now: int) -> None:
         """A control process that does not follow a stop request is killed."""
-        if not (self._operator["stop_request"] or self._operator["damp_request"]) or self._control is None:
+        if not self.stopping or self._control is None:
             return
         self._stop_asked_ns = self._stop_asked_ns or now
         if now - self._stop_asked_ns > STOP_S * 1e9:
@@ -305,7 +312,7 @@ class Parent:
 
     def end_reason(self) -> str:
         """Why the run ended, in one line."""
-        control = bytes(self.status.control["reason"]).decode(errors="replace")
+        control = self.status.control["reason"].item().decode(errors="replace")
         fault = self.faults[-1] if self.faults else ""
         return fault or self.flag_reason or self._console.end or control
 
