@@ -1,14 +1,12 @@
 """`onboard sim`: a simulated G1 that speaks the robot's DDS topics."""
 
 import dataclasses
-import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-import tyro
-
+from onboard.cli.options import parse, say, write_json
+from onboard.cli.run_options import Repeated
 from onboard.sim.process import Options, serve
 from onboard.sim.summary import Summary
 
@@ -36,7 +34,7 @@ class Args:
     """Start with the built-in controller released: limp until a command comes."""
     when_commands_stop: Literal["hold", "damp"] | None = None
     """Hold the last command, or damp after silence.after_s."""
-    set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
+    set: Repeated = ()
     """key=value of the configuration, dotted keys; may be given several times."""
     script: Path | None = None
     """Timed commands, one a line: SECONDS COMMAND (the commands of standard input)."""
@@ -50,23 +48,18 @@ class Args:
     """End after so many simulated seconds."""
     with_parent: bool = False
     """End when the process that started this one is gone."""
-    json: Path | None = None
-    """Write the summary there."""
+    json: str = ""
+    """Write the summary to this file (- for standard output)."""
 
 
-def run(arguments: list[str]) -> int:
-    """Run the verb."""
-    args = tyro.cli(Args, prog="onboard sim", args=arguments, description=f"{Args.__doc__}\n\n{EPILOG}")
-    summary = serve(_options(args), _say)
-    _say(_table(summary))
-    if args.json is not None:
-        args.json.write_text(json.dumps(dataclasses.asdict(summary), indent=2) + "\n", encoding="utf-8")
+def run(argv: list[str]) -> int:
+    """Entry of the verb; 0 when the simulator was started and ended in order."""
+    args = parse(Args, "sim", f"{Args.__doc__}\n\n{EPILOG}", argv)
+    summary = serve(_options(args), say)
+    say(_table(summary))
+    if args.json:
+        write_json(args.json, dataclasses.asdict(summary))
     return 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
 
 
 def _options(args: Args) -> Options:

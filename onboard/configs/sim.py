@@ -19,10 +19,13 @@ Number = Annotated[float, Meta(ge=-1e4, le=1e4)]
 
 
 class Gantry(Struct, frozen=True, forbid_unknown_fields=True):
-    """A frame above the robot that can hold its pelvis; `height_m` is the pelvis' height while held."""
+    """A frame above the robot that can hold its pelvis; `height_m` is the pelvis' height while held.
+
+    At the start it is never held lower than standing on the floor, so 0 means standing.
+    """
 
     attached: bool
-    height_m: Annotated[float, Meta(ge=0.3, le=3.0)]
+    height_m: Annotated[float, Meta(ge=0, le=3.0)]
     speed_m_s: Positive
 
 

@@ -93,7 +93,7 @@ class Physics:
         data.qpos[2] -= lowest
         if self.config.gantry.attached:
             data.qpos[2] = max(float(data.qpos[2]), self.config.gantry.height_m)
-            self.gantry.attach()
+            self.gantry.attach(float(data.qpos[2]))
         mujoco.mj_forward(mj, data)
         self.sensors.reset()
 

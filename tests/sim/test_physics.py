@@ -215,3 +215,15 @@ def test_friction_of_the_floor_is_what_the_configuration_says(body: Body) -> Non
         most.append(np.max(ratios))
     assert most[0] == pytest.approx(0.05, rel=0.05)
     assert most[1] > 0.08  # what the push needs, far from what would slide
+
+
+def test_gantry_height_0_holds_it_standing(body: Body) -> None:
+    robot = body("gantry.attached=true", "gantry.height_m=0", "start_pose=crouch")
+    height = robot.truth().position_m[2]
+    hold(robot)
+    robot.step(500)
+    assert robot.truth().position_m[2] == pytest.approx(height, abs=0.01)
+    robot.gantry.release()
+    robot.step(500)
+    assert robot.truth().position_m[2] == pytest.approx(height, abs=0.03)
+    assert robot.tilt_rad() < 0.15

@@ -38,11 +38,10 @@ class Sim:
         self.process = subprocess.Popen(
             [*command, "--json", str(self._json), *arguments],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        self.greeting = self._stream(self.process.stdout).readline()
+        self.greeting = self._stream(self.process.stderr).readline()
 
     def tell(self, line: str) -> None:
         stdin = self._stream(self.process.stdin)
