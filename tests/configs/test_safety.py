@@ -58,7 +58,7 @@ DESIGN = {
     "OVERRUN": (None, 1, "warn"),
     "OVERRUN_REPEATED": (3, 1, "settle"),
     "PROVIDER_OLD": (0.06, 2, "damp"),
-    "RECORDER_BEHIND": (100, 1, "warn"),
+    "RECORDER_BEHIND": (250, 1, "warn"),
     "RECORDER_DEAD": (None, 2.0, "warn"),
     "SECOND_PUBLISHER": (None, 1, "damp"),
     "REMOTE_LOST": (None, 3.0, "settle"),
