@@ -6,6 +6,7 @@ the key, what was found and what was expected. Overrides from the command line p
 
 import difflib
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,8 +25,16 @@ _PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
-def read_yaml(path: Path) -> Any:  # noqa: ANN401 - YAML is untyped until `convert` has seen it
+Tags = Mapping[str, Callable[[Any], object]]
+"""YAML tag to what stands for the node that carries it; the function gets the node's plain list."""
+
+
+def read_yaml(path: Path, tags: Tags | None = None) -> Any:  # noqa: ANN401 - untyped until `convert` saw it
     """Parse one YAML file without executing any tag.
+
+    Args:
+        path: the file.
+        tags: known harmless tags on lists and what to make of them; any other tag is refused.
 
     Raises:
         ConfigError: the file is missing, unreadable or not valid YAML.
@@ -38,17 +47,17 @@ def read_yaml(path: Path) -> Any:  # noqa: ANN401 - YAML is untyped until `conve
         ) from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: not UTF-8 text (byte {error.start}); give a YAML file") from error
-    return parse_yaml(text, str(path))
+    return parse_yaml(text, str(path), tags)
 
 
-def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401
-    """Parse YAML text; `where` names its source in errors.
+def parse_yaml(text: str, where: str, tags: Tags | None = None) -> Any:  # noqa: ANN401
+    """Parse YAML text; `where` names its source in errors, `tags` as for `read_yaml`.
 
     Raises:
         ConfigError: not valid YAML, a tag that would need executing, or a key given twice.
     """
     try:
-        return yaml.load(text, Loader=_UniqueKeyLoader)
+        return yaml.load(text, Loader=_loader_with(tags) if tags else _UniqueKeyLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""
@@ -132,6 +141,20 @@ class _UniqueKeyLoader(_Loader):  # type: ignore[valid-type, misc]
             seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
+
+
+def _loader_with(tags: Tags) -> type[_UniqueKeyLoader]:
+    """The same loader, with a few more tags that it knows; each builds plain data from a list."""
+
+    class TaggedLoader(_UniqueKeyLoader):
+        pass
+
+    def constructor(make: Callable[[Any], object]) -> Callable[[Any, yaml.Node], object]:
+        return lambda loader, node: make(loader.construct_sequence(node, deep=True))
+
+    for tag, make in tags.items():
+        TaggedLoader.add_constructor(tag, constructor(make))
+    return TaggedLoader
 
 
 def _explain(message: str, data: Any, kind: type) -> str:  # noqa: ANN401

@@ -17,6 +17,7 @@ from onboard.policies.model import Model, read_model
 from onboard.policies.motion import MotionFrames
 from onboard.policies.motion_sources import load_frames
 from onboard.policies.session import OnnxSession
+from onboard.policies.term_checks import with_provider
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class PolicyBundle:
 
     Attributes:
         name: as it appears in logs.
+        robot: that the contract was checked against.
         contract: checked against the robot and the models.
         models: by graph.
         motion_frames: the reference at the control rate; None where there is none.
@@ -36,6 +38,7 @@ class PolicyBundle:
     """
 
     name: str
+    robot: RobotConfig
     contract: Contract
     models: dict[str, Model]
     motion_frames: MotionFrames | None
@@ -51,6 +54,14 @@ class PolicyBundle:
         return {str(path): digest for model in self.models.values() for path, digest in model.sha256.items()}
 
     @property
+    def start_rad(self) -> tuple[float, ...]:
+        """Where the robot should be at the start, rad, in the order of the contract's joints."""
+        contract, frames = self.contract, self.motion_frames
+        if contract.start_rad is not None or frames is None:
+            return contract.start_rad or contract.default_rad
+        return tuple(float(frames.joint_pos[0, self.robot.slot(joint)]) for joint in contract.joints)
+
+    @property
     def source_widths(self) -> dict[str, int]:
         """`graph.output` to its width, of every output that another graph reads."""
         return {
@@ -64,6 +75,7 @@ def load_policy(
     robot: RobotConfig,
     preset: str | None = None,
     overrides: Sequence[str] = (),
+    provider: str | None = None,
 ) -> PolicyBundle:
     """Read and check a policy; nothing of it is executed but its ONNX graphs, on zeros.
 
@@ -72,6 +84,8 @@ def load_policy(
         robot: that it is to run on.
         preset: name of a preset, for files that do not say enough themselves.
         overrides: `key=value` with dotted keys into the contract.
+        provider: what is at hand for privileged terms that the contract names no provider for, such as
+            `simulator_truth` in a simulator; None refuses them.
 
     Raises:
         PolicyError: the bundle is incomplete, contradicts itself or does not fit the robot.
@@ -83,12 +97,16 @@ def load_policy(
     defaults = draft.complete()
     where = draft.where + "".join(f" with {override}" for override in overrides)
     contract = convert(draft.data, Contract, where)
+    if provider is not None:
+        contract, said = with_provider(contract, provider)
+        defaults += said
     models = {name: read_model(draft.folder / graph.model) for name, graph in contract.graphs.items()}
     check_contract(contract, robot, {name: model.info for name, model in models.items()}, where)
     for model in models.values():
         _dry_run(model)
     return PolicyBundle(
         name=contract.name,
+        robot=robot,
         contract=contract,
         models=models,
         motion_frames=load_frames(contract, models, draft.folder, robot),

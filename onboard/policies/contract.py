@@ -140,7 +140,7 @@ class Motion(Struct, frozen=True, forbid_unknown_fields=True):
     """A reference motion.
 
     Attributes:
-        source: `file`, `onnx` (embedded in the graph), or `clock` (nothing but its length).
+        source: `file`, `onnx` (embedded in a graph), or `clock` (nothing but its length).
         file: path relative to the contract's folder, for `file`.
         rate_hz: frame rate of the file; resampled to the contract's.
         length_s: for `clock`.
@@ -208,7 +208,8 @@ class Contract(Struct, frozen=True, forbid_unknown_fields=True):
             here, driven or not, because all of them need gains.
         kp, kd: N·m/rad and N·m·s/rad.
         default_rad: pose that relative joint positions are relative to.
-        start_rad: pose that the robot is brought to before the policy starts.
+        start_rad: pose that the robot is brought to before the policy starts; None for the first frame of
+            the reference motion.
         hold_rad: what joints hold that no graph drives.
         observed_joints: order of the joint terms that name no joints of their own.
         graphs: by name, in the order in which they run.
@@ -228,10 +229,10 @@ class Contract(Struct, frozen=True, forbid_unknown_fields=True):
     kp: Finite
     kd: Finite
     default_rad: Finite
-    start_rad: Finite
     hold_rad: Finite
     observed_joints: Names
     graphs: Annotated[dict[str, Graph], Meta(min_length=1)]
+    start_rad: Finite | None = None
     target_clip: TargetClip | None = None
     commands: Commands = Commands()
     gait: Gait | None = None
@@ -243,7 +244,10 @@ class Contract(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         for key in ("kp", "kd", "default_rad", "start_rad", "hold_rad"):
-            _per_joint(key, getattr(self, key), len(self.joints), "joints")
+            if key != "start_rad" or self.start_rad is not None:
+                _per_joint(key, getattr(self, key), len(self.joints), "joints")
+        if self.start_rad is None and (self.motion is None or self.motion.source == "clock"):
+            raise ValueError("start_rad may be left out only where a reference motion has frames")
         if min(self.kp) < 0 or min(self.kd) < 0:
             raise ValueError("kp and kd must not be negative")
         if self.target_clip is not None:

@@ -18,6 +18,7 @@ class Placed:
         term: the contract's.
         age: ticks, 0 for the present.
         first_frame: ticks before the reset are filled with the first one, else with zeros.
+        place: number of the block in the input, and of the term in the block.
     """
 
     input: str
@@ -26,6 +27,7 @@ class Placed:
     term: Term
     age: int
     first_frame: bool
+    place: tuple[int, int]
 
 
 def place(contract: Contract, graph: str, source_widths: Mapping[str, int]) -> list[Placed]:
@@ -39,10 +41,12 @@ def place(contract: Contract, graph: str, source_widths: Mapping[str, int]) -> l
     placed: list[Placed] = []
     for name, spec in contract.graphs[graph].inputs.items():
         start = 0
-        for block in spec.blocks:
-            for term, age in _order(block):
+        for number, block in enumerate(spec.blocks):
+            for position, age in _order(block):
+                term = block.terms[position]
                 stop = start + width_of(term, contract, graph, source_widths.get(term.source, 0))
-                placed.append(Placed(name, start, stop, term, age, block.fill == "first_frame"))
+                first_frame = block.fill == "first_frame"
+                placed.append(Placed(name, start, stop, term, age, first_frame, (number, position)))
                 start = stop
     return placed
 
@@ -78,7 +82,9 @@ def graph_sources(contract: Contract) -> list[tuple[str, str]]:
     return [(graph, output) for graph, _, output in pairs]
 
 
-def _order(block: Block) -> list[tuple[Term, int]]:
+def _order(block: Block) -> list[tuple[int, int]]:
+    """Position of the term and age of the frame, for everything in a block."""
+    positions = range(len(block.terms))
     if block.layout == "frame_major":
-        return [(term, age) for age in block.ages for term in block.terms]
-    return [(term, age) for term in block.terms for age in block.ages]
+        return [(position, age) for age in block.ages for position in positions]
+    return [(position, age) for position in positions for age in block.ages]

@@ -76,12 +76,6 @@ class MotionPlayer:
         """There are reference joints, not only a clock."""
         return len(self._table) > 0
 
-    @property
-    def start_joint_pos(self) -> NDArray[np.float32]:
-        """(29,) rad: joint positions of the first frame."""
-        first: NDArray[np.float32] = self._table[0, :N_JOINTS]
-        return first
-
     def reset(self, state: State, start_index: int) -> None:
         """Start at a frame, turned so that its heading is the robot's where the contract aligns it."""
         self._start = start_index

@@ -55,9 +55,7 @@ class Policy:
         }
         slots = [robot.slot(joint) for joint in contract.joints]
         self.kp, self.kd = _by_slot(slots, contract.kp), _by_slot(slots, contract.kd)
-        self.start_pose = _by_slot(slots, contract.start_rad)
-        if self._motion is not None and self._motion.has_frames:
-            self.start_pose[slots] = self._motion.start_joint_pos[slots]
+        self.start_pose = _by_slot(slots, bundle.start_rad)
         self._target = self.start_pose.copy()
         self._scratch = self.start_pose.copy()
         self._last = (State(), self.neutral_command(), 0)

@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from onboard.configs.errors import PolicyError
 from onboard.policies.contract import Contract
 from onboard.policies.inputs import Term
-from onboard.policies.terms import PROVIDERS, Kind, kind_of, width_of
+from onboard.policies.layout import terms_of
+from onboard.policies.terms import CATALOGUE, PROVIDERS, Kind, kind_of, width_of
 
 _FRAME_SIGNALS = frozenset({"ref_q", "ref_dq", "anchor"})
 _ROOT_SIGNALS = frozenset({"ref_velocity_xy", "ref_height", "ref_roll_pitch", "ref_yaw_rate"})
@@ -48,6 +51,19 @@ def check_term(
         raise PolicyError(f"{at}: scale has {len(term.scale)} numbers, expected 1 or {width}")
 
 
+def with_provider(contract: Contract, provider: str) -> tuple[Contract, list[str]]:
+    """The contract with `provider` for privileged terms without one, and a sentence for each of them."""
+    terms = {term.term for graph in contract.graphs for term in terms_of(contract, graph)}
+    privileged = sorted(name for name in terms if name in CATALOGUE and CATALOGUE[name].privileged)
+    missing = [name for name in privileged if name not in contract.providers]
+    providers = contract.providers | dict.fromkeys(missing, provider)
+    said = [
+        f"providers.{name}: not stated, {provider} taken; on the robot it must be named with --set"
+        for name in missing
+    ]
+    return msgspec.structs.replace(contract, providers=providers), said
+
+
 def _check_needs(contract: Contract, graph: str, kind: Kind, where: str) -> None:
     if kind.width == "action" and contract.graphs[graph].action is None:
         raise PolicyError(
@@ -55,6 +71,8 @@ def _check_needs(contract: Contract, graph: str, kind: Kind, where: str) -> None
         )
     if kind.width == "feet" and contract.gait is None:
         raise PolicyError(f"{where} needs the contract to say 'gait' (period_s, offsets_rad)")
+    if kind.signal == "height" and contract.commands.height_m <= 0:
+        raise PolicyError(f"{where} needs commands.height_m, the height asked for at first, m")
     motion = contract.motion
     if kind.signal in {"motion_phase", *_FRAME_SIGNALS, *_ROOT_SIGNALS} and motion is None:
         raise PolicyError(f"{where} needs the contract to say 'motion', the reference that it follows")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onboard.configs.errors import PolicyError
 from onboard.configs.robot import RobotConfig
-from onboard.policies.loaders import holosoma, own
+from onboard.policies.loaders import deploy_yaml, holosoma, own
 from onboard.policies.loaders.draft import Draft
 from onboard.policies.loaders.files import find_files
 from onboard.policies.loaders.presets import (
@@ -48,6 +48,9 @@ def read_draft(path_or_name: str | Path, robot: RobotConfig, preset: str | None 
     if own.recognise(files):
         _refuse_preset(preset, "contract.yaml")
         return own.read(files)
+    if deploy_yaml.recognise(files):
+        _refuse_preset(preset, "deploy.yaml")
+        return deploy_yaml.read(files, robot)
     if holosoma.recognise(files):
         return holosoma.read(files, preset)
     if preset is None:
@@ -56,9 +59,7 @@ def read_draft(path_or_name: str | Path, robot: RobotConfig, preset: str | None 
             f"{files.model.path}: the file does not say what its inputs are, and nothing is guessed; give "
             f"--preset NAME (presets whose widths fit: {fitting}) or put a contract.yaml beside it"
         )
-    draft = apply_preset(preset, files.model, files.folder, "preset")
-    draft.data["graphs"]["policy"]["model"] = str(files.model.path.relative_to(files.folder))
-    return draft
+    return apply_preset(preset, files, "preset")
 
 
 def _refuse_preset(preset: str | None, holder: str) -> None:

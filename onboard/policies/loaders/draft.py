@@ -41,8 +41,12 @@ class Draft:
         for key, why in self.needs.items():
             if not has(data, key):
                 raise PolicyError(f"{self.where}: missing '{key}': {why}; give --set {key}=VALUE")
+        if data.get("start_rad") is None and (data.get("motion") or {}).get("source") in ("file", "onnx"):
+            said.append("start_rad: not stated, the first frame of the reference motion taken")
+        elif data.get("start_rad") is None and data.get("default_rad") is not None:
+            data["start_rad"] = list(data["default_rad"])
+            said.append("start_rad: not stated, default_rad taken: the robot starts in the default pose")
         for key, origin, reason in (
-            ("start_rad", "default_rad", "the robot starts in the default pose"),
             ("hold_rad", "default_rad", "joints that are not driven hold the default pose"),
             ("observed_joints", "joints", "joint terms list the joints in the contract's order"),
         ):

@@ -25,6 +25,12 @@ class BundleFiles:
     models: tuple[Path, ...]
 
     @property
+    def name(self) -> str:
+        """What to call the policy when nothing else names it: the folder, or the file."""
+        own = self.path.suffix == ".onnx" and self.path.parent.name != "exported"
+        return self.path.stem if own else self.folder.resolve().name
+
+    @property
     def contract_yaml(self) -> Path | None:
         """Our own contract, where there is one."""
         own = self.folder / "contract.yaml"

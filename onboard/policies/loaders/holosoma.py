@@ -37,12 +37,10 @@ def read(files: BundleFiles, preset: str | None) -> Draft:
             f"{model.path}: holosoma's metadata has gains, but no terms, scales or action scale; "
             + (f"presets that fit: {names}; choose with --preset" if names else "no preset fits its inputs")
         )
-    draft = apply_preset(name, model, files.folder, NAME)
+    draft = apply_preset(name, files, NAME)
     if preset is None:
         draft.defaults.append(f"preset {name}: taken because input, output and metadata are that family's")
-    metadata = _contract_data(model.info, str(model.path), draft.data)
-    draft.data = merge(draft.data, metadata)
-    draft.data["graphs"]["policy"]["model"] = str(model.path.relative_to(files.folder))
+    draft.data = merge(draft.data, _contract_data(model.info, str(model.path), draft.data))
     return draft
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from onboard.configs.errors import PolicyError
 from onboard.configs.loader import CONFIG_ROOT, load, shipped
 from onboard.policies.loaders.draft import Data, Draft, has, merge
-from onboard.policies.model import Model
+from onboard.policies.loaders.files import BundleFiles
 from onboard.policies.session import ModelInfo
 
 FOLDER = "policies"
@@ -84,7 +84,7 @@ def load_preset(name: str) -> Preset:
         about=preset.about,
         match=preset.match or base.match,
         contract=merge(base.contract, preset.contract),
-        automatic=False,
+        automatic=preset.automatic,
         needs={key: why for key, why in base.needs.items() if not has(preset.contract, key)} | preset.needs,
         known=base.known | preset.known,
         shipped=preset.shipped,
@@ -92,8 +92,8 @@ def load_preset(name: str) -> Preset:
 
 
 def preset_names() -> list[str]:
-    """All shipped presets."""
-    return sorted(path.stem for path in (CONFIG_ROOT / FOLDER).glob("*.yaml"))
+    """All shipped presets; files that begin with an underscore are only there to be extended."""
+    return sorted(path.stem for path in (CONFIG_ROOT / FOLDER).glob("[!_]*.yaml"))
 
 
 def fitting_presets(info: ModelInfo) -> list[str]:
@@ -108,14 +108,14 @@ def automatic_preset(info: ModelInfo) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def apply_preset(name: str, model: Model, folder: Path, format_name: str) -> Draft:
-    """Contract data of a preset for one file.
+def apply_preset(name: str, files: BundleFiles, format_name: str) -> Draft:
+    """Contract data of a preset for the one ONNX file of a bundle.
 
     Raises:
         PolicyError: the file does not look like the preset's family.
         ConfigError: no such preset.
     """
-    preset = load_preset(name)
+    preset, model = load_preset(name), files.model
     if preset.match is not None and not preset.match.fits(model.info):
         found = {port: spec.size for port, spec in (model.info.inputs | model.info.outputs).items()}
         wanted = preset.match.inputs | preset.match.outputs
@@ -123,12 +123,15 @@ def apply_preset(name: str, model: Model, folder: Path, format_name: str) -> Dra
             f"{model.path}: preset '{name}' does not fit: it expects {wanted}, found {found}; "
             f"presets that fit: {', '.join(fitting_presets(model.info)) or 'none'}"
         )
-    data: Data = merge(
-        {"schema": 1, "name": model.path.stem, "providers": {}, "safety": {}, "commands": {}}, preset.contract
-    )
+    always: Data = {"schema": 1, "name": files.name, "providers": {}, "safety": {}, "commands": {}}
+    where_model = {"graphs": {"policy": {"model": str(model.path.relative_to(files.folder))}}}
+    data = merge(merge(always, where_model), preset.contract)
     known = preset.known.get(model.digest)
-    draft = Draft(data, folder, f"{model.path} with preset {name}", format_name, name)
-    draft.defaults.append(f"everything that the file does not say: from preset {name} ({preset.about})")
+    draft = Draft(data, files.folder, f"{model.path} with preset {name}", format_name, name)
+    keys = [key for key in preset.contract if key != "graphs"]
+    keys += [f"graphs.{n}.{key}" for n, graph in preset.contract.get("graphs", {}).items() for key in graph]
+    text = f"from preset {name} ({preset.about}), where the file says nothing: {', '.join(keys)}"
+    draft.defaults.append(text)
     if known is not None:
         draft.data = merge(data, known.contract)
         draft.defaults.append(f"recognised by its sha256: {known.about}")
