@@ -208,11 +208,12 @@ def _open_viewer(robot: SimRobot) -> Any:  # noqa: ANN401 - MuJoCo has no types
     Raises:
         LinkError: no display, or MuJoCo's viewer is not installed.
     """
+    if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        # Without one the window library ends the whole process.
+        raise LinkError("--viewer needs a display, and there is none here; leave it out")
     try:
-        import mujoco.viewer  # only on demand: it needs a display
+        import mujoco.viewer  # only on demand: it loads a window library
 
         return mujoco.viewer.launch_passive(robot.physics.model.mj, robot.physics.data)
     except (ImportError, RuntimeError, OSError) as error:
-        raise LinkError(
-            f"the viewer can't be opened ({error}); leave --viewer out, or give a display"
-        ) from error
+        raise LinkError(f"--viewer can't open a window ({error}); leave it out") from error

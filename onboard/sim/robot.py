@@ -6,6 +6,7 @@ counted by reason. While the built-in controller is in charge every command is i
 the robot is limp until a command comes.
 """
 
+import logging
 from collections import Counter
 from typing import Protocol
 
@@ -21,6 +22,7 @@ from onboard.sim.physics import Physics
 from onboard.sim.remote import Remote
 from onboard.sim.thermal import Thermal
 
+LOGGER = logging.getLogger("onboard.sim")
 ACCEPTED = "accepted"
 IGNORED = "built-in controller in charge"
 REFUSALS = ("length", "crc", "mode_machine", "motor_mode", "not_finite")
@@ -151,9 +153,11 @@ class SimRobot:
         return self.config.mode_machine if fault is None else fault
 
     def judge_gains(self, kd: NDArray[np.floating]) -> ExplicitPd:
-        """Judge damping gains as if PD were explicit; the worst of a run is kept in `explicit_pd`."""
+        """Judge damping gains as if PD were explicit; the worst are kept, the first unstable ones logged."""
         self._judged_kd = np.array(kd, dtype=np.float64)
         verdict = explicit_pd(self.physics.model, self.physics.data, self._judged_kd)
+        if verdict.unstable and not self.explicit_pd.unstable:
+            LOGGER.warning("%s", verdict.warning(self.config.timestep_s))
         if verdict.eigenvalue > self.explicit_pd.eigenvalue:
             self.explicit_pd = verdict
         return verdict

@@ -257,6 +257,7 @@ def test_ends_with_its_parent(domain_id: int, domain: DdsDomain) -> None:  # noq
         ({"overrides": ("gap.gian=1",)}, ConfigError, "unknown key 'gian'"),
         ({"script": Path("/nowhere/script.txt")}, ConfigError, "can't be read"),
         ({"gamepad": Path("/nowhere/js0")}, LinkError, "gamepad /nowhere/js0"),
+        ({"viewer": True}, LinkError, "needs a display"),
         ({"config": "g7"}, ConfigError, "'g7' is no shipped sim configuration"),
     ],
 )
@@ -265,7 +266,10 @@ def test_what_can_not_be_started_is_refused(
     options: dict[str, object],
     error: type[Exception],
     message: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
     with pytest.raises(error, match=message):
         serve(Options(domain=domain_id, **options), lambda line: line)  # type: ignore[arg-type]
 

@@ -168,13 +168,18 @@ def test_motors_warm_up_under_load_and_not_without(released: MakeRobot) -> None:
     assert measured(robot).temperature[3].tolist() == [80, 125]
 
 
-def test_judges_gains_as_an_explicit_pd_would_take_them(released: MakeRobot) -> None:
+def test_judges_gains_as_an_explicit_pd_would_take_them(
+    released: MakeRobot, caplog: pytest.LogCaptureFixture
+) -> None:
     robot = released("gantry.attached=true")
     robot.receive(command(NONE))
     mild = robot.explicit_pd.eigenvalue
     assert 0 < mild < 2
-    robot.receive(command(NONE, kd=np.full(N_JOINTS, 10.0, np.float32)))
+    assert not caplog.messages
+    for kd in (10.0, 11.0):
+        robot.receive(command(NONE, kd=np.full(N_JOINTS, kd, np.float32)))
     assert robot.explicit_pd.unstable
+    assert [text for text in caplog.messages if "unstable" in text] == caplog.messages[:1]
     robot.receive(command(NONE))
     assert robot.explicit_pd.unstable  # the worst of the run is kept
 
