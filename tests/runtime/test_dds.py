@@ -1,8 +1,10 @@
 """Raw readers and writers on a loopback domain of their own."""
 
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -68,6 +70,23 @@ def test_a_bytearray_can_be_reused_after_write(domain: DdsDomain) -> None:
     for tick in (1, 2):
         writer.write(encoder.seal(tick))
     assert [sample.raw for sample in reader.take_all()] == [message(1), message(2)]
+
+
+def resident_kib() -> int:
+    pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+    return int(pages) * resource.getpagesize() // 1024
+
+
+def test_memory_does_not_grow_with_the_samples(domain: DdsDomain) -> None:
+    reader, writer = domain.reader(TOPIC, idl.LowState), domain.writer(TOPIC, idl.LowState)
+    raw, before = message(1), 0
+    for sample in range(30000):
+        if sample == 5000:
+            before = resident_kib()
+        writer.write(raw)
+        assert reader.take() is not None
+        assert reader.take() is None
+    assert resident_kib() - before < 1024  # one sample in ten kept would be 5 MiB
 
 
 def test_own_samples_can_be_left_out(domain: DdsDomain) -> None:
