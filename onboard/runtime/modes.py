@@ -23,12 +23,12 @@ machine.status.reason, .refused   # for the log; `.value` is a clause
 ```
 """
 
-import math
 from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from onboard.configs.events import Mode, Tier
+from onboard.configs.safety import to_ticks
 
 
 class Reason(Enum):
@@ -280,8 +280,7 @@ class ModeMachine:
     """
 
     def __init__(self, period_s: float, times: ModeTimes) -> None:
-        # The small amount keeps 1.0 s at 0.02 s from becoming 51 ticks through rounding.
-        self._limits = Limits(*(math.ceil(seconds / period_s - 1e-6) for seconds in times))
+        self._limits = Limits(*(to_ticks(seconds, period_s) for seconds in times))
         self.status = Status()
 
     @property

@@ -8,12 +8,11 @@ periods, so a skipped tick moves them on like any other. All follow the same qui
 which starts and ends at rest and whose steepest slope is 1.875.
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from onboard.configs.robot import N_JOINTS
+from onboard.configs.safety import to_ticks
 
 Float32Array = NDArray[np.float32]
 
@@ -60,7 +59,7 @@ class RampProfile:
         np.subtract(goal, q, out=self._way)
         longest_rad = float(np.max(np.abs(self._way)))
         seconds = max(self._seconds, PEAK_SLOPE * longest_rad / self._max_speed_rad_s)
-        self.length_ticks = max(math.ceil(seconds / self._period_s), 1)
+        self.length_ticks = to_ticks(seconds, self._period_s)
         self._ticks = 0
         self.kp_scale = self._kp_start
         self.done = False
@@ -83,7 +82,7 @@ class HoldBlend:
     """Last sent target to the pose to hold, then that pose for as long as it is stepped."""
 
     def __init__(self, period_s: float, seconds: float) -> None:
-        self.length_ticks = max(math.ceil(seconds / period_s), 1)
+        self.length_ticks = to_ticks(seconds, period_s)
         self._from: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._goal: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._target: Float32Array = np.zeros(N_JOINTS, np.float32)
@@ -110,7 +109,7 @@ class FadeIn:
     """Last sent target to a target that moves: the policy's, during the first ticks."""
 
     def __init__(self, period_s: float, seconds: float) -> None:
-        self.length_ticks = max(math.ceil(seconds / period_s), 1)
+        self.length_ticks = to_ticks(seconds, period_s)
         self._from: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._target: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._ticks = self.length_ticks

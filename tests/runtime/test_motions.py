@@ -58,16 +58,18 @@ def test_ramp_lasts_at_least_its_seconds_and_longer_for_a_long_way() -> None:
     assert profile.length_ticks == 188  # 1.875 · 2 rad at 1 rad/s: 3.75 s
 
 
-def test_ramp_starts_gently_and_is_stiff_by_half_time() -> None:
-    profile = ramp()
+def test_ramp_stiffens_before_it_moves() -> None:
+    profile = ramp(seconds=4.0)
     here = np.zeros(N_JOINTS, np.float32)
     profile.begin(here, here + 1)
     assert profile.kp_scale == pytest.approx(0.1)
     assert np.max(profile.step()) < 1e-4
     assert profile.kp_scale == pytest.approx(0.1, abs=0.001)
-    target = profile.step(74)
+    profile.step(24)
+    assert profile.kp_scale == pytest.approx(0.55)
+    np.testing.assert_allclose(profile.step(25), 0.1035, atol=1e-4)
     assert profile.kp_scale == 1.0
-    np.testing.assert_allclose(target, 0.5, atol=1e-6)
+    np.testing.assert_allclose(profile.step(50), 0.5, atol=1e-6)
 
 
 def test_ramp_begins_anew_after_it_was_done() -> None:
@@ -143,3 +145,14 @@ def test_fade_steps_follow_the_quintic_and_count_skipped_periods() -> None:
 def test_a_zero_duration_jumps_in_one_tick(kind: type[HoldBlend] | type[FadeIn]) -> None:
     motion = kind(PERIOD_S, 0.0)
     assert motion.length_ticks == 1
+
+
+def test_progress_of_blend_and_fade_runs_from_zero_to_one() -> None:
+    zeros = np.zeros(N_JOINTS, np.float32)
+    blend, fade = HoldBlend(PERIOD_S, 0.1), FadeIn(PERIOD_S, 0.1)
+    blend.begin(zeros, zeros)
+    fade.begin(zeros)
+    for tick in range(1, 8):
+        blend.step()
+        fade.step(zeros)
+        assert blend.progress == fade.progress == min(tick / 5, 1.0)
