@@ -132,7 +132,8 @@ class DdsDomain:
         policies = [Policy.Reliability.BestEffort, Policy.History.KeepLast(depth), Policy.Durability.Volatile]
         if ignore_own:
             policies.append(Policy.IgnoreLocal.Participant)
-        entity = DataReader(self._participant, self._topic(topic, kind), Qos(*policies))
+        described = self._topic(topic, kind)
+        entity = DataReader(self._participant, described, Qos(*policies))
         reader = RawReader(entity, self._participant, self._take, depth)
         self._open.append(reader)
         return reader
@@ -142,12 +143,13 @@ class DdsDomain:
         certain = Policy.Reliability.Reliable(duration(milliseconds=100))
         reliability = certain if reliable else Policy.Reliability.BestEffort
         qos = Qos(reliability, Policy.History.KeepLast(1), Policy.Durability.Volatile)
-        writer = RawWriter(DataWriter(self._participant, self._topic(topic, kind), qos), self._write)
+        described = self._topic(topic, kind)
+        writer = RawWriter(DataWriter(self._participant, described, qos), self._write)
         self._open.append(writer)
         return writer
 
     def publications(self) -> list[Publication]:
-        """Publishers of other participants that discovery has found up to now."""
+        """Publishers of other participants that discovery has found and that have not left."""
         if self._participant is None:
             return []
         if self._discovery is None:
@@ -155,9 +157,11 @@ class DdsDomain:
         own = self._participant.guid
         found = []
         for seen in self._discovery.read(1024):
-            if seen.sample_info.valid_data and seen.participant_key != own:
-                handle = seen.sample_info.instance_handle
-                found.append(Publication(seen.topic_name, seen.type_name, handle, str(seen.participant_key)))
+            info, participant = seen.sample_info, seen.participant_key
+            if info.valid_data and info.instance_state == InstanceState.Alive and participant != own:
+                found.append(
+                    Publication(seen.topic_name, seen.type_name, info.instance_handle, str(participant))
+                )
         return found
 
     def close(self) -> None:
@@ -179,6 +183,8 @@ class DdsDomain:
         self.close()
 
     def _topic(self, name: str, kind: type) -> "Topic[Any]":
+        if self._participant is None:
+            raise LinkError(f"DDS domain {self.id} is closed")
         if name not in self._topics:
             self._topics[name] = Topic(self._participant, name, kind)
         return self._topics[name]

@@ -3,6 +3,7 @@
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -122,6 +123,9 @@ def test_what_is_closed_stays_closed(domain: DdsDomain) -> None:
     assert domain.publications() == []
     with pytest.raises(LinkError, match="DDS write failed"):
         writer.write(message(1))
+    for make in (domain.reader, domain.writer):
+        with pytest.raises(LinkError, match="is closed"):
+            make(TOPIC, idl.LowState)
 
 
 def test_a_closed_domain_can_be_opened_again(domain_id: int) -> None:
@@ -173,6 +177,10 @@ def test_two_processes_find_each_other_without_multicast(domain: DdsDomain) -> N
             reader.wait(0.01)
             reader.take()
         assert peer.returncode == 0
+        until = time.monotonic() + 5.0
+        while domain.publications():  # those that left are no longer listed
+            assert time.monotonic() < until
+            time.sleep(0.01)
     finally:
         peer.kill()
         peer.wait()
