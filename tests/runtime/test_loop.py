@@ -97,14 +97,15 @@ class BadPolicy:
         monkeypatch.setattr(flight.policy, "infer", self.infer)
 
     def infer(self) -> np.ndarray:
-        base = self._infer()
+        base: np.ndarray = self._infer()
         if not self.left:
             return base
         self.left -= 1
         if isinstance(self._spoil, Exception):
             raise self._spoil
         if isinstance(self._spoil, int):
-            return base[: self._spoil].copy()
+            short: np.ndarray = base[: self._spoil].copy()
+            return short
         base[3] = float(self._spoil)
         return base
 
@@ -201,9 +202,7 @@ def damps_within(flight: Flight, ticks: int) -> int:
     ],
     ids=lambda value: value.name if isinstance(value, Event) else None,
 )
-def test_a_condition_of_the_state_damps_after_its_debounce(
-    tamper: object, event: Event, debounce: int
-) -> None:
+def test_a_condition_damps_after_its_debounce(tamper: Tamper, event: Event, debounce: int) -> None:
     flight = Flight().walk()
     flight.tamper = tamper
     took = damps_within(flight, debounce + 2)
