@@ -24,7 +24,7 @@ def free_domain_id() -> Iterator[int]:
     random.Random(os.urandom(8)).shuffle(candidates)
     for domain_id in candidates:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
-            if _lock(lock, domain_id) and _ports_are_free(domain_id):
+            if _lock(lock, domain_id) and ports_are_free(domain_id):
                 yield domain_id
                 return
     raise LinkError(f"no free DDS domain id from {CANDIDATES.start} to {CANDIDATES.stop - 1} on this machine")
@@ -38,7 +38,8 @@ def _lock(lock: socket.socket, domain_id: int) -> bool:
     return True
 
 
-def _ports_are_free(domain_id: int) -> bool:
+def ports_are_free(domain_id: int) -> bool:
+    """Whether no participant of the domain is on loopback."""
     first = _PORT_BASE + _PORTS_PER_DOMAIN * domain_id
     return all(_is_free(port) for port in (first, *range(first + 10, first + 10 + 2 * _PARTICIPANTS)))
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.dds_domain import domain_id, ports_are_free
+from onboard.runtime.free_domain import ports_are_free
+from tests.dds_domain import domain_id
 from tests.interop.environments import CPP, OURS, SDK, environment
 from tests.interop.sides import Side, run_against
 
