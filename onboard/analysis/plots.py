@@ -60,25 +60,20 @@ class _Run:
     mode: np.ndarray
 
 
-def plot_rollout(rollout: Rollout, out: Path) -> Path:
+def plot_rollout(path: Path, out: Path) -> Path:
     """Draw one rollout into a PNG.
 
     Args:
-        rollout: open.
+        path: rollout or journal.
         out: the file to write.
 
     Raises:
-        RolloutError: no rows to draw, or the file can't be written.
+        RolloutError: not a rollout, no rows to draw, or the picture can't be written.
     """
-    if len(rollout) < 2:
-        raise RolloutError(f"{rollout.path}: has {len(rollout)} rows, nothing to draw")
-    run = _Run(rollout, _robot(rollout), rollout.column("time_s"), rollout.column("mode"))
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(19, 11.5), dpi=110, layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))  # type: ignore[misc] # an array
-        _draw_run(left, run)
-        _draw_legs(right, run)
-        figure.suptitle(_title(rollout), x=0.01, ha="left", fontsize=12)
+    with Rollout(path) as rollout, matplotlib.rc_context(_STYLE):
+        if len(rollout) < 2:
+            raise RolloutError(f"{path}: has {len(rollout)} rows, nothing to draw")
+        figure = _draw(_Run(rollout, _robot(rollout), rollout.column("time_s"), rollout.column("mode")))
         try:
             figure.savefig(out, format="png")
         except OSError as error:
@@ -86,6 +81,15 @@ def plot_rollout(rollout: Rollout, out: Path) -> Path:
                 f"{out}: the plot can't be written ({error.strerror}); give --out FILE"
             ) from error
     return out
+
+
+def _draw(run: _Run) -> Figure:
+    figure = Figure(figsize=(19, 11.5), dpi=110, layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(1.15, 1))  # type: ignore[misc] # an array
+    _draw_run(left, run)
+    _draw_legs(right, run)
+    figure.suptitle(_title(run.rollout), x=0.01, ha="left", fontsize=12)
+    return figure
 
 
 def _draw_run(figure: SubFigure, run: _Run) -> None:
@@ -164,7 +168,7 @@ def _torque(axes: Axes, run: _Run) -> None:
         name = run.robot.joint_names[joint].removesuffix("_joint").replace("_", " ")
         axes.plot(run.time_s, 100 * share[:, joint], color=colour, lw=0.8, label=name)
     axes.axhline(100, color=_GREY, lw=1, ls="--")
-    axes.set_title("Torque as a share of the joint's limit, the joints nearest to it")
+    axes.set_title("Torque, share of the joint's limit")
     axes.set_ylabel("%")
     axes.set_ylim(bottom=0)
     _legend(axes, TORQUE_JOINTS)
@@ -183,7 +187,7 @@ def _timing(axes: Axes, run: _Run) -> None:
     axes.axhline(run.rollout.period_s * 1e3, color=_GREY, lw=1, ls="--")
     axes.set_yscale("log")
     axes.set_ylim(bottom=1e-2)
-    axes.set_title("Timing; the dashed line is the control period")
+    axes.set_title("Timing (dashed: period)")
     axes.set_ylabel("ms")
     _legend(axes, 3)
 

@@ -105,8 +105,7 @@ def _plot(argv: list[str]) -> int:
         raise OnboardError(
             f"plots need {error.name}; install it with: pip install 'onboard[analysis]'"
         ) from error
-    with Rollout(args.file) as rollout:
-        out = plot_rollout(rollout, args.out or args.file.with_suffix(".png"))
+    out = plot_rollout(args.file, args.out or args.file.with_suffix(".png"))
     _result(args.json, {"plot": str(out)}, str(out))
     return 0
 

@@ -10,7 +10,6 @@ import pytest
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Mode
 from onboard.logging.convert import convert
-from onboard.logging.rollout import Rollout
 from tests.logging.synthetic import journal, rows
 
 plots = pytest.importorskip("onboard.analysis.plots", exc_type=ModuleNotFoundError)
@@ -24,8 +23,7 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def test_whole_run_becomes_a_picture(tmp_path: Path) -> None:
-    with Rollout(convert(journal(tmp_path, rows()))) as rollout:
-        out = plots.plot_rollout(rollout, tmp_path / "plot.png")
+    out = plots.plot_rollout(convert(journal(tmp_path, rows())), tmp_path / "plot.png")
     image = pixels(out)
     assert image.shape[0] > 1000
     assert image.shape[1] > 1800
@@ -39,25 +37,25 @@ def test_unknown_estimates_and_a_run_without_policy_are_drawn_too(tmp_path: Path
     data = rows(phases=((30, Mode.DAMP), (40, Mode.RAMP)))
     data["base_velocity"] = np.nan
     data["torso_gyro"] = np.nan
-    with Rollout(convert(journal(tmp_path, data))) as rollout:
-        assert plots.plot_rollout(rollout, tmp_path / "plot.png").stat().st_size > 20_000
+    path = convert(journal(tmp_path, data))
+    assert plots.plot_rollout(path, tmp_path / "plot.png").stat().st_size > 20_000
 
 
 def test_two_rows_are_enough_and_one_is_refused(tmp_path: Path) -> None:
-    for name, count in (("two", 2), ("one", 1)):
-        (tmp_path / name).mkdir()
-        journal(tmp_path / name, rows()[:count])
-    with Rollout(next((tmp_path / "two").iterdir())) as rollout:
-        assert plots.plot_rollout(rollout, tmp_path / "two.png").exists()
-    one = next((tmp_path / "one").iterdir())
-    with Rollout(one) as rollout, pytest.raises(RolloutError, match="has 1 rows, nothing to draw"):
-        plots.plot_rollout(rollout, tmp_path / "one.png")
+    paths = {}
+    for count in (1, 2):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        paths[count] = journal(folder, rows()[:count])
+    assert plots.plot_rollout(paths[2], tmp_path / "two.png").exists()
+    with pytest.raises(RolloutError, match="has 1 rows, nothing to draw"):
+        plots.plot_rollout(paths[1], tmp_path / "one.png")
 
 
 def test_folder_that_does_not_exist_is_one_clear_line(tmp_path: Path) -> None:
-    path, expected = journal(tmp_path, rows()[:10]), r"the plot can't be written .*; give --out FILE"
-    with Rollout(path) as rollout, pytest.raises(RolloutError, match=expected):
-        plots.plot_rollout(rollout, tmp_path / "none" / "plot.png")
+    path = journal(tmp_path, rows()[:10])
+    with pytest.raises(RolloutError, match=r"the plot can't be written .*; give --out FILE"):
+        plots.plot_rollout(path, tmp_path / "none" / "plot.png")
 
 
 def test_reading_rollouts_imports_no_plotting() -> None:
