@@ -163,7 +163,7 @@ def summary_table(summary: Summary) -> Table:
         ("lost", f"{summary.rows_lost} rows; {summary.unpublished} commands never went out"),
         ("transitions", f"{summary.valid_transitions} of {max(0, summary.rows - 1)} pairs are valid"),
         ("full rate", f"{summary.lowstate_samples} samples" if summary.lowstate_samples else ""),
-        ("recorder", ", ".join(f"{name} {value}" for name, value in summary.facts.items())),
+        ("recorder", ", ".join(f"{name} {value}" for name, value in summary.facts.items() if value)),
     ]
     for name, text in rows:
         if text:
