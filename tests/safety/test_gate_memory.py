@@ -1,6 +1,7 @@
 """What the gate keeps from tick to tick: latches, causes, flags, the last good state."""
 
 import copy
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from onboard.runtime.link import State
 from onboard.safety.conditions import make_rules
 from onboard.safety.events import Flag
 from onboard.safety.gate import Gate, Inputs, Memory, judge
-from tests.safety.support import CONFIG, PERIOD_S, ROBOT, Bench, healthy, quaternion
+from tests.safety.support import CONFIG, PERIOD_S, ROBOT, STAND, Bench, healthy, quaternion
 
 RULES = make_rules(CONFIG, ROBOT, PERIOD_S)
 ANKLE_ROLL = 5
@@ -378,6 +379,23 @@ def test_what_is_reported_late_in_a_tick_joins_what_was_seen_before() -> None:
     assert bench.gate.events == 0
     assert bench.gate.report(bits(Event.RESIDUAL_DROPPED)) is Tier.WARN
     assert bench.gate.clear
+
+
+def test_memory_does_not_grow_over_many_ticks_good_or_bad() -> None:
+    bench = Bench()
+    bench.state.q[ANKLE_ROLL] = ROBOT.upper[ANKLE_ROLL]  # warns for ever
+    kp, kd = np.full(29, 80, np.float32), np.full(29, 2, np.float32)
+
+    def run(ticks: int) -> None:
+        for tick in range(ticks):
+            bench.state.crc_errors += tick % 40 == 0
+            bench.tick(*[Event.OVERRUN] * (tick % 30 == 0), new=tick % 7 != 0)
+            bench.gate.limit(None if tick % 11 == 0 else STAND, bench.gate.state, kp, kd)
+
+    run(500)
+    before = sys.getallocatedblocks()
+    run(3000)
+    assert sys.getallocatedblocks() - before < 50
 
 
 class Step(NamedTuple):
