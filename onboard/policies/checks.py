@@ -87,6 +87,12 @@ def _check_motion(contract: Contract, models: Mapping[str, ModelInfo], where: st
     _must_have(info.inputs, embedded.index, f"{where}: motion.embedded.index", "input")
     for key in ("joint_pos", "joint_vel", "anchor_quat"):
         _must_have(info.outputs, getattr(embedded, key), f"{where}: motion.embedded.{key}", "output")
+    bodies = info.outputs[embedded.anchor_quat].size // 4
+    if embedded.anchor_row >= bodies:
+        raise PolicyError(
+            f"{where}: motion.embedded.anchor_row is {embedded.anchor_row}, but '{embedded.anchor_quat}' "
+            f"holds {bodies} bodies"
+        )
 
 
 def _check_inputs(

@@ -125,7 +125,8 @@ class EmbeddedMotion(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         index: the ONNX input that selects the frame.
         joint_pos, joint_vel: rad and rad/s, in the order of `Motion.joints`.
-        anchor_quat: orientation of the anchor body in the world.
+        anchor_quat: orientation of the anchor body in the world, or of several bodies.
+        anchor_row: which of the bodies is the anchor.
         graph: which of the contract's graphs.
     """
 
@@ -134,6 +135,7 @@ class EmbeddedMotion(Struct, frozen=True, forbid_unknown_fields=True):
     joint_pos: str
     joint_vel: str
     anchor_quat: str
+    anchor_row: Annotated[int, Meta(ge=0)] = 0
 
 
 class Motion(Struct, frozen=True, forbid_unknown_fields=True):

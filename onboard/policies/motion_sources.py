@@ -68,10 +68,11 @@ def _embedded(motion: Motion, embedded: EmbeddedMotion, model: Model, slots: lis
             f"{model.path}: '{embedded.joint_pos}' is {joint_pos.shape[1]} wide, but motion.joints names "
             f"{len(slots)} joints"
         )
+    anchor = quat[:, 4 * embedded.anchor_row :][:, :4].astype(np.float64)
     return MotionFrames(
         joint_pos=_to_slots(joint_pos, slots),
         joint_vel=_to_slots(joint_vel, slots),
-        anchor_quat=_wxyz(quat.astype(np.float64), motion),
+        anchor_quat=_wxyz(anchor, motion),
         root=np.full((count, ROOT_WIDTH), np.nan, np.float32),
     )
 

@@ -1,7 +1,7 @@
 """Small ONNX files and contracts for tests: real graphs, a few numbers wide."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +95,18 @@ def write_bundle(folder: Path, data: dict[str, Any]) -> Path:
     return folder
 
 
-def tiny_bundle(folder: Path, blocks: list[dict[str, Any]], wide: int, **changes: Any) -> PolicyBundle:
-    """A loaded bundle whose network sums nothing: zeros for actions."""
+def tiny_bundle(
+    folder: Path,
+    blocks: Sequence[Mapping[str, Any]],
+    wide: int,
+    of_input: Mapping[str, Any] | None = None,
+    **changes: Any,
+) -> PolicyBundle:
+    """A loaded bundle whose network answers zeros; `of_input` are further keys of its one input."""
     zeros_model(folder / "policy.onnx", wide, 12)
-    return load_policy(write_bundle(folder, contract_data(blocks, **changes)), ROBOT)
+    data = contract_data([dict(block) for block in blocks], **changes)
+    data["graphs"]["policy"]["inputs"]["obs"] |= dict(of_input or {})
+    return load_policy(write_bundle(folder, data), ROBOT)
 
 
 def random_state(rng: np.random.Generator, state: State | None = None) -> State:

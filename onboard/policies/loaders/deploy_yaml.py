@@ -129,8 +129,8 @@ def _gains(
     if len(values) == len(joints) and order == joints:
         return list(values)
     raise PolicyError(
-        f"{path}: {key} has {len(values)} numbers for {len(joints)} joints out of motor order: whose they are "
-        f"can't be told; give all {len(robot.joint_names)} motor slots"
+        f"{path}: {key} has {len(values)} numbers for {len(joints)} joints out of motor order: whose they "
+        f"are can't be told; give all {len(robot.joint_names)} motor slots"
     )
 
 

@@ -13,20 +13,26 @@ from onboard.policies.loaders.files import BundleFiles
 from onboard.policies.session import ModelInfo
 
 FOLDER = "policies"
+WILDCARD = "*"
 
 
 class Match(Struct, frozen=True, forbid_unknown_fields=True):
-    """What an ONNX file must look like for a preset to fit: widths by name, metadata keys."""
+    """What an ONNX file must look like for a preset to fit: widths by name, metadata keys.
+
+    The name `*` stands for whatever the only input (or output) is called.
+    """
 
     inputs: dict[str, int]
     outputs: dict[str, int]
     metadata: tuple[str, ...] = ()
 
     def fits(self, info: ModelInfo) -> bool:
-        """Names and widths are these and no others; the metadata keys are there."""
+        """Inputs are these and no others; outputs and metadata keys are there."""
+        inputs = {name: port.size for name, port in info.inputs.items()}
+        outputs = {name: port.size for name, port in info.outputs.items()}
         return (
-            {name: port.size for name, port in info.inputs.items()} == self.inputs
-            and self.outputs.items() <= {name: port.size for name, port in info.outputs.items()}.items()
+            _under_wildcard(inputs, self.inputs) == self.inputs
+            and self.outputs.items() <= _under_wildcard(outputs, self.outputs).items()
             and set(self.metadata) <= info.metadata.keys()
         )
 
@@ -135,6 +141,7 @@ def apply_preset(name: str, files: BundleFiles, format_name: str) -> Draft:
     if known is not None:
         draft.data = merge(data, known.contract)
         draft.defaults.append(f"recognised by its sha256: {known.about}")
+    _name_ports(draft.data["graphs"]["policy"], model.info)
     draft.needs = {key: why for key, why in preset.needs.items() if not has(draft.data, key)}
     return draft
 
@@ -165,3 +172,16 @@ def shipped_model(name: str) -> Path | None:
 def shipped_names() -> list[str]:
     """Names that stand for a published model."""
     return [name for name in preset_names() if load_preset(name).shipped is not None]
+
+
+def _under_wildcard(found: dict[str, int], wanted: dict[str, int]) -> dict[str, int]:
+    return {WILDCARD: next(iter(found.values()))} if WILDCARD in wanted and len(found) == 1 else found
+
+
+def _name_ports(graph: Data, info: ModelInfo) -> None:
+    """Put the ONNX names where the preset says `*`, which its `match` allows for an only port."""
+    inputs, action = graph["inputs"], graph["action"]
+    if WILDCARD in inputs:
+        graph["inputs"] = {next(iter(info.inputs)): inputs[WILDCARD]}
+    if action["output"] == WILDCARD:
+        graph["action"] = action | {"output": next(iter(info.outputs))}
