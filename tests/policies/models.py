@@ -1,22 +1,18 @@
 """Small ONNX files and contracts for tests: real graphs, a few numbers wide."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import yaml
 from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
 
 from onboard.configs.robot import load_robot
 from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.runtime.link import State
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # onnx's protobuf code warns about itself
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
 
 ROBOT = load_robot("g1_29dof")
 JOINTS = list(ROBOT.joint_names)

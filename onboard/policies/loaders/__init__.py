@@ -40,7 +40,7 @@ def read_draft(path_or_name: str | Path, robot: RobotConfig, preset: str | None 
             draft = read_draft(model, robot, preset or name)
             draft.data["name"] = name
             return draft
-    if not path.exists() and path.suffix == "" and path.parent == Path():
+    if not path.exists() and path.suffix == "" and "/" not in name:
         raise PolicyError(
             f"'{name}' is neither a path nor a shipped policy; there are: {', '.join(shipped_names())}"
         )
