@@ -23,6 +23,9 @@ Floats = NDArray[np.float64]
 FAR = 10**6
 """A frame index beyond every motion; graphs clamp it to their last frame."""
 
+SETTLED = 500
+"""So many frames in a row, 10 s at 50 Hz, that equal the last one are taken for the end."""
+
 
 def load_frames(
     contract: Contract, models: Mapping[str, Model], folder: Path, robot: RobotConfig
@@ -53,46 +56,49 @@ def _embedded(motion: Motion, embedded: EmbeddedMotion, model: Model, slots: lis
     arrays = {name: np.zeros(port.size, port.dtype) for name, port in model.info.inputs.items()}
     names = (embedded.joint_pos, embedded.joint_vel, embedded.anchor_quat)
     session = OnnxSession(model.path, arrays, names)
-    index = arrays[embedded.index]
-
-    def frame(number: int) -> tuple[NDArray[np.float32], ...]:
-        index[:] = number
-        session.run()
-        return tuple(np.array(session.outputs[name], np.float32) for name in names)
-
-    count = _length(frame)
-    rows = [frame(number) for number in range(count)]
-    joint_pos, joint_vel, quat = (np.stack(column) for column in zip(*rows, strict=True))
-    if joint_pos.shape[1] != len(slots):
+    widths = np.cumsum([model.info.outputs[name].size for name in names])
+    if widths[0] != len(slots) or widths[1] != 2 * len(slots):
         raise PolicyError(
-            f"{model.path}: '{embedded.joint_pos}' is {joint_pos.shape[1]} wide, but motion.joints names "
-            f"{len(slots)} joints"
+            f"{model.path}: '{embedded.joint_pos}' and '{embedded.joint_vel}' are {widths[0]} and "
+            f"{widths[1] - widths[0]} wide, but motion.joints names {len(slots)} joints"
         )
-    anchor = quat[:, 4 * embedded.anchor_row :][:, :4].astype(np.float64)
+
+    def frame(number: int) -> NDArray[np.float32]:
+        arrays[embedded.index][:] = number
+        session.run()
+        return np.concatenate([session.outputs[name] for name in names]).astype(np.float32)
+
+    rows = _all_frames(frame, model.path)
+    joint_pos, joint_vel, quats = np.split(rows, widths[:2], axis=1)
+    anchor = quats[:, 4 * embedded.anchor_row :][:, :4].astype(np.float64)
     return MotionFrames(
         joint_pos=_to_slots(joint_pos, slots),
         joint_vel=_to_slots(joint_vel, slots),
         anchor_quat=_wxyz(anchor, motion),
-        root=np.full((count, ROOT_WIDTH), np.nan, np.float32),
+        root=np.full((len(rows), ROOT_WIDTH), np.nan, np.float32),
     )
 
 
-def _length(frame: Callable[[int], tuple[NDArray[np.float32], ...]]) -> int:
-    """Number of frames: the first index that already shows what an index beyond the end shows."""
+def _all_frames(frame: Callable[[int], NDArray[np.float32]], path: Path) -> NDArray[np.float32]:
+    """Frames (T, N) up to the end, which the file does not state: beyond it the last one is repeated.
+
+    A pose that is held somewhere in the middle may equal the last frame. So the end is only believed
+    after `SETTLED` equal frames, and when far beyond, at every power of two, nothing else shows.
+    """
     last = frame(FAR)
+    rows: list[NDArray[np.float32]] = []
+    equal = 0
+    while len(rows) < FAR:
+        rows.append(frame(len(rows)))
+        equal = equal + 1 if np.array_equal(rows[-1], last) else 0
+        if equal >= SETTLED and _same_beyond(frame, len(rows), last):
+            return np.stack(rows[: len(rows) - equal + 1])
+    raise PolicyError(f"{path}: the embedded reference does not end; its length can't be found")
 
-    def is_end(number: int) -> bool:
-        return all(np.array_equal(a, b) for a, b in zip(frame(number), last, strict=True))
 
-    low, high = 0, 1
-    while not is_end(high):
-        low, high = high, 2 * high
-        if high > FAR:
-            raise PolicyError("the reference in the ONNX file does not end; its length can't be found")
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if is_end(middle) else (middle, high)
-    return high + 1
+def _same_beyond(frame: Callable[[int], NDArray[np.float32]], start: int, last: NDArray[np.float32]) -> bool:
+    powers = (2**exponent for exponent in range(start.bit_length(), FAR.bit_length()))
+    return all(np.array_equal(frame(number), last) for number in powers)
 
 
 def _csv(path: Path, motion: Motion, slots: list[int], rate_hz: float, robot: RobotConfig) -> MotionFrames:
@@ -109,9 +115,7 @@ def _csv(path: Path, motion: Motion, slots: list[int], rate_hz: float, robot: Ro
             f"{len(slots)} joints"
         )
     if motion.rate_hz is None:
-        raise PolicyError(
-            f"{path}: the contract must say motion.rate_hz, its frame rate; --set motion.rate_hz=30"
-        )
+        raise PolicyError(f"{path}: its frame rate is not stated; --set motion.rate_hz=30, or what it is")
     root_pos = resample_linear(table[:, :3], motion.rate_hz, rate_hz)
     root_quat = resample_rotation(_wxyz(table[:, 3:7], motion), motion.rate_hz, rate_hz)
     joints = resample_linear(table[:, 7:], motion.rate_hz, rate_hz)

@@ -9,12 +9,29 @@ from onboard.policies.golden import check_golden, read_golden
 from tests.policies.models import ROBOT
 from tests.shared import shared_folder
 
-HOLOSOMA_WALKERS = ("holosoma_loco_ppo", "holosoma_loco_fastsac")
+PRESETS = {
+    "asap_dec_loco": "asap_dec_loco",
+    "asap_mimic_cr7": "asap_mimic",
+    "falcon": "falcon",
+    "falcon_dec_loco": "falcon_dec_loco",
+    "mujoco_playground_g1": "mujoco_playground_g1",
+    "unitree_rl_lab_velocity": None,
+    "unitree_rl_mjlab_velocity": None,
+    "beyondmimic_deploy_yaml": None,
+}
+"""Shared policies, with the preset of those that say nothing themselves."""
+
+SHIPPED = ("holosoma_loco_ppo", "holosoma_loco_fastsac", "holosoma_wbt_ppo", "holosoma_wbt_fastsac")
+MIDWAY = ("beyondmimic_deploy_yaml_mid", "holosoma_wbt_ppo_mid", "holosoma_wbt_fastsac_mid")
+"""The same policies, started at frame 150 of their motion."""
 
 
-@pytest.mark.parametrize("name", HOLOSOMA_WALKERS)
-def test_holosoma_walkers_equal_the_independent_implementation(name: str) -> None:
-    report = check_golden(load_policy(name, ROBOT), ROBOT, shared_folder("golden", f"{name}.npz"))
+@pytest.mark.parametrize("name", [*SHIPPED, *PRESETS, *MIDWAY])
+def test_every_published_policy_equals_the_independent_implementation(name: str) -> None:
+    policy = name.removesuffix("_mid")
+    path = policy if policy in SHIPPED else shared_folder("policies", policy)
+    bundle = load_policy(path, ROBOT, PRESETS.get(policy), provider="simulator_truth")
+    report = check_golden(bundle, ROBOT, shared_folder("golden", f"{name}.npz"))
     assert report.ticks == 20
     assert report.ok, report.findings
     assert report.obs_max_abs_diff <= 1e-5

@@ -81,9 +81,8 @@ class GroupReader:
     def _note_gait(self, config: TermConfig) -> None:
         period = (config.params or {}).get("period")
         if not isinstance(period, float | int) or period <= 0:
-            raise PolicyError(
-                f"{self._where}: observations.gait_phase.params.period: expected s, found {period}"
-            )
+            key = f"{self._where}: observations.gait_phase.params.period"
+            raise PolicyError(f"{key}: expected a positive number, s; found {period}")
         self.gait_period_s = float(period)
 
     def _scaled(self, name: str, config: TermConfig, parts: tuple[tuple[str, int], ...]) -> list[Data]:
