@@ -231,6 +231,7 @@ class Gate:
         self._memory = Memory()
         self._mode = Mode.DAMP
         self._limited = Limited()
+        self._scratch = Limited()
         self._tally = Tally()
         self._previous: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._in_force = False  # `limit` was called in the tick before
@@ -239,7 +240,7 @@ class Gate:
         self.state = self._good
         self.tier = Tier.NONE
         self.events = 0
-        self.clear = True
+        self.clear = False
         self.standing = False
 
     @property
@@ -350,6 +351,21 @@ class Gate:
             sent = limit_target(target, state.q, state.dq, kp, kd, self._previous, bounds, limited)
         self._tally.add(sent if target is None else target, limited)
         return sent
+
+    def warm(self, kp: Float32Array, kd: Float32Array) -> None:
+        """Judge the last good state and limit the last sent target once more, for the caches' sake.
+
+        Nothing of it is kept.
+
+        Args:
+            kp: (29,) N·m/rad, as they will be sent.
+            kd: (29,) N·m·s/rad, as they will be sent.
+        """
+        state, sent = self._good, self._limited.sent
+        before = self._memory._replace(tick=self._memory.tick - 1)  # or the sample would not be looked at
+        judge(Inputs(state, state.recv_ns, 0, self._mode, sent=sent), self._rules, before)
+        usable(sent, N_JOINTS, self._bounds.absurd_target_rad)
+        limit_target(sent, state.q, state.dq, kp, kd, self._previous, self._bounds, self._scratch)
 
     def limited(self) -> dict[str, float]:
         """Ticks limited so far, the share of them that each limit touched, the largest cut in rad."""

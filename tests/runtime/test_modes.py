@@ -94,6 +94,9 @@ TABLE: list[tuple[Mode, str, Tier, Facts, dict[str, Any], Mode, Reason | None, R
     (HOLD, "start", Tier.HOLD, Facts(), READY, HOLD, Reason.REARMED, None),
     (HOLD, "start", Tier.HOLD, BLOCKED, READY, HOLD, None, Reason.START_BLOCKED),
     (HOLD, "", Tier.DAMP, STANDING, READY, DAMP, Reason.EVENT, None),
+    (HOLD, "", Tier.NONE, STANDING, {"stopping": True, "ticks": 48}, HOLD, None, None),
+    (HOLD, "", Tier.NONE, STANDING, {"stopping": True, "ticks": 49}, DAMP, Reason.STOP_SEQUENCE, None),
+    (HOLD, "", Tier.NONE, STANDING, {"stopping": True, "ticks": 80}, DAMP, Reason.STOP_SEQUENCE, None),
     # Policy: a stop settles first.
     (POLICY, "", Tier.WARN, STANDING, READY, POLICY, None, None),
     (POLICY, "start go", Tier.NONE, STANDING, READY, POLICY, None, None),
@@ -107,6 +110,7 @@ TABLE: list[tuple[Mode, str, Tier, Facts, dict[str, Any], Mode, Reason | None, R
     (POLICY, "", Tier.HOLD, Facts(), READY, DAMP, Reason.HOLD_NOT_ALLOWED, None),
     (POLICY, "", Tier.NONE, Facts(), {"settling": 149}, POLICY, None, None),
     (POLICY, "", Tier.NONE, Facts(), {"settling": 150}, DAMP, Reason.SETTLE_TIMEOUT, None),
+    (POLICY, "", Tier.NONE, Facts(), {"settling": 151}, DAMP, Reason.SETTLE_TIMEOUT, None),
     (POLICY, "", Tier.NONE, STANDING, {"settling": 150}, HOLD, Reason.SETTLED, None),
     (POLICY, "", Tier.DAMP, STANDING, READY, DAMP, Reason.EVENT, None),
 ]
@@ -236,9 +240,21 @@ class Run:
         return self
 
 
+@pytest.mark.parametrize(("ticks", "finished"), [(48, False), (49, True), (80, True)])
+def test_the_end_comes_after_a_second_of_damping_however_late_it_is_looked_at(
+    ticks: int, finished: bool
+) -> None:
+    for mode in RESTING:
+        assert after(mode, stopping=True, ticks=ticks).finished == finished
+        assert not after(mode, ticks=ticks).finished
+    for mode in UPRIGHT:
+        assert not after(mode, stopping=True, ticks=ticks).finished
+
+
 def test_the_first_mode_is_damp() -> None:
     run = Run()
-    assert run.machine.status.mode is DAMP
+    assert run.machine.status == Status(DAMP)
+    assert not run.machine.status.rearm
     assert run.step() is DAMP
     assert run.machine.status.reason is Reason.BEGIN
     assert not run.machine.settling
@@ -279,6 +295,7 @@ def test_a_stop_settles_with_the_command_at_zero_until_the_robot_stands() -> Non
     run = Run().to(POLICY)
     assert not run.machine.settling
     run.step("stop")
+    assert run.machine.settling
     assert run.machine.status.reason is Reason.OPERATOR_STOP
     for tick in range(2, 100):
         assert run.step() is POLICY
@@ -411,5 +428,5 @@ def test_any_course_of_events_keeps_the_machine_consistent_and_repeats_exactly(
         assert machine.status.session in (session, session + 1)
         session = machine.status.session
         assert machine.status.ticks in (0, before.ticks + 1)
-        assert (machine.status.settling > 0) <= (mode is POLICY)
+        assert machine.status.settling == 0 or (mode is POLICY and machine.status.settling > 0)
         assert not machine.status.finished

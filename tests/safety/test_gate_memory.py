@@ -75,6 +75,21 @@ def test_a_latched_tier_stays_after_its_condition_until_the_operator_rearms(even
     assert (bench.gate.latched, bench.gate.cause, bench.gate.flag) == (0, 0, Flag.NORMAL)
 
 
+def test_re_arming_shows_at_once_and_names_no_joint() -> None:
+    bench = Bench()
+    bench.state.q[ANKLE_ROLL] = ROBOT.upper[ANKLE_ROLL]
+    bench.tick()
+    bench.gate.rearm()
+    assert (bench.gate.tier, bench.gate.events, bench.gate.joint) == (Tier.NONE, 0, -1)
+
+
+def test_before_the_first_judgement_nothing_may_start() -> None:
+    gate = Bench().gate
+    assert not gate.clear
+    assert not gate.standing
+    assert (gate.tier, gate.events, gate.latched, gate.flag, gate.joint) == (Tier.NONE, 0, 0, Flag.NORMAL, -1)
+
+
 def test_the_operators_stop_ends_with_the_button() -> None:
     bench = Bench()
     assert bench.tick(Event.OPERATOR_STOP) is Tier.SETTLE
@@ -138,22 +153,52 @@ def test_where_no_policy_balances_settle_means_hold(mode: Mode, bench_run: bool,
     assert bench.tick() is (Tier.HOLD if bench_run else Tier.SETTLE), "what is latched is the table's tier"
 
 
-def test_a_lost_sample_neither_counts_nor_forgives() -> None:
+@pytest.mark.parametrize(
+    ("event", "name", "bad"),
+    [
+        (Event.ANGULAR_RATE, "gyro_body", np.array([7, 0, 0])),
+        (Event.ROLL, "quat_wxyz", quaternion(roll=0.9)),
+        (Event.JOINT_SPEED, "dq", np.full(29, 36)),
+        (Event.STATE_NOT_FINITE, "tau_est", np.full(29, np.nan)),
+    ],
+)
+def test_a_lost_sample_neither_counts_nor_forgives(event: Event, name: str, bad: np.ndarray) -> None:
     bench = Bench()
     bench.tick()
-    bench.state.gyro_body[0] = 7
-    pattern = [(True, 0), (False, 0), (True, 0), (False, 0), (False, 0), (True, 1)]
-    for new, fires in pattern:
-        bench.tick(new=new)
-        bench.state.age_s = 0.003
-        assert bench.fires(Event.ANGULAR_RATE) == bool(fires)
-    bench.state.gyro_body[0] = 0
+    values = getattr(bench.state, name)
+    good = values.copy()
+    values[:] = bad
+    for count in range(CONFIG.events[event.name].ticks or 0):
+        assert not bench.fires(event)
+        for _ in range(count):
+            bench.tick(new=False)
+            bench.state.age_s = 0.003
+            assert not bench.fires(event)
+        bench.tick()
+    assert bench.fires(event)
+    values[:] = good
     bench.tick(new=False)
-    assert bench.fires(Event.ANGULAR_RATE), "the old sample still says so"
+    assert bench.fires(event), "the old sample still says so"
     assert not bench.gate.clear
     bench.tick()
-    assert not bench.fires(Event.ANGULAR_RATE)
+    assert not bench.fires(event)
     assert bench.gate.clear
+
+
+def test_an_unusable_sample_leaves_the_other_events_as_they_were() -> None:
+    bench = Bench()
+    bench.state.q[ANKLE_ROLL] = ROBOT.upper[ANKLE_ROLL]
+    bench.tick()
+    bench.state.dq[0] = np.nan
+    assert bench.tick() is Tier.WARN
+    assert bench.fires(Event.JOINT_NEAR_LIMIT)
+    bench.state.dq[0] = 0
+    bench.state.q[ANKLE_ROLL] = 0
+    bench.tick()
+    bench.state.dq[0] = np.nan
+    bench.state.q[ANKLE_ROLL] = ROBOT.upper[ANKLE_ROLL]
+    bench.tick()
+    assert not bench.fires(Event.JOINT_NEAR_LIMIT)
 
 
 def test_joints_are_debounced_each_for_itself() -> None:
@@ -260,8 +305,9 @@ def test_motion_ends_standing(name: str, index: int, still: float, moving: float
     bench.tick()
     assert not bench.gate.standing
     getattr(bench.state, name)[index] = still
-    bench.tick()
-    assert not bench.gate.standing
+    for tick in range(1, 13):
+        bench.tick()
+        assert bench.gate.standing == (tick >= STANDING)
 
 
 @pytest.mark.parametrize(("roll", "standing"), [(0.34, True), (0.36, False)])

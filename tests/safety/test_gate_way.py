@@ -114,6 +114,13 @@ def test_before_the_first_sample_the_state_is_stale() -> None:
     assert not bench.gate.clear
 
 
+def test_a_condition_seen_here_and_elsewhere_is_one_condition() -> None:
+    bench = Bench()
+    bench.tick()
+    bench.state.age_s = 0.2
+    assert bench.tick(Event.STATE_OLD, Event.STATE_STALE, new=False) is Tier.DAMP
+
+
 def test_a_single_bad_checksum_is_noted_and_stops_nothing() -> None:
     bench = Bench()
     bench.tick()
@@ -189,6 +196,15 @@ def test_after_a_jump_back_running_on_from_there_does_not_count_as_advancing() -
     bench.tick()
     bench.state.robot_tick = 5_000
     assert [bench.tick() for _ in range(3)] == [Tier.NONE, Tier.NONE, Tier.DAMP]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_counter_that_starts_at_zero_is_a_counter_like_any_other(first: int) -> None:
+    bench = Bench()
+    state = bench.state
+    state.robot_tick = first
+    for tier in (Tier.NONE, Tier.NONE, Tier.NONE, Tier.DAMP):  # the first advances, then it is frozen
+        assert bench.gate.check_state(state, state.recv_ns, 0, Mode.POLICY) is tier
 
 
 def test_one_reordered_sample_stops_nothing() -> None:
