@@ -16,6 +16,9 @@ VERBS = {
     "log": "look into rollout files, plot or recover them",
 }
 
+EXTRAS = {"mujoco": "sim", "matplotlib": "analysis", "scipy": "analysis", "unitree_sdk2py": "sdk"}
+"""Packages that only some verbs need, and the extra that brings each."""
+
 USAGE = """usage: onboard VERB [options]
 
 {verbs}
@@ -39,12 +42,20 @@ def main(argv: list[str] | None = None) -> int:
     if verb not in VERBS:
         sys.stderr.write(f"onboard: no verb '{verb}'; there are: {', '.join(VERBS)}\n")
         return 2
-    module = importlib.import_module(f"onboard.cli.{'try_' if verb == 'try' else verb}")
     try:
+        module = importlib.import_module(f"onboard.cli.{'try_' if verb == 'try' else verb}")
         code: int = module.run(arguments[1:])
     except OnboardError as error:
         sys.stderr.write(f"onboard {verb}: {error}\n")
         return error.exit_code
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").split(".")[0])
+        if extra is None:
+            raise
+        sys.stderr.write(
+            f"onboard {verb}: needs {error.name}; install it with: pip install 'onboard[{extra}]'\n"
+        )
+        return 2
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

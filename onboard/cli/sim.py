@@ -46,6 +46,8 @@ class Args:
     """Show the robot in a window."""
     duration: float = float("inf")
     """End after so many simulated seconds."""
+    realtime: bool = False
+    """Ask for SCHED_FIFO, so that other work on this machine can't make the robot's messages late."""
     with_parent: bool = False
     """End when the process that started this one is gone."""
     json: str = ""
@@ -80,6 +82,7 @@ def _options(args: Args) -> Options:
         gamepad=args.gamepad,
         viewer=args.viewer,
         duration_s=args.duration,
+        realtime=args.realtime,
         with_parent=args.with_parent,
     )
 

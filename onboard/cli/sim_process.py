@@ -28,6 +28,7 @@ class SimProcess:
             "onboard",
             "sim",
             *arguments,
+            "--realtime",
             "--with-parent",
             "--json",
             str(summary),

@@ -23,6 +23,9 @@ from onboard.runtime.pilot import Pilot
 from onboard.runtime.tick_recorder import TickRecorder
 from onboard.safety.gate import Gate
 
+DRY_OVERRIDES = ("events.RAMP_TRACKING.limit=.inf", "events.RAMP_TORQUE.limit=.inf")
+"""In a dry run nobody follows the ramp."""
+
 DEFAULT_RANGE = (-0.5, 0.5)
 """Command range where the policy's owner states none; m/s or rad/s."""
 
@@ -75,7 +78,8 @@ def make_plan(config: RunConfig) -> Plan:
     """
     robot = load_robot(config.robot)
     bundle = load_policy(config.policy, robot, config.preset or None, config.policy_overrides)
-    safety = load_safety(config.safety, list(config.safety_overrides))
+    unfollowed = DRY_OVERRIDES if config.dry else ()
+    safety = load_safety(config.safety, [*config.safety_overrides, *unfollowed])
     safety, notes = with_policy_overrides(safety, bundle.contract.safety, bundle.name)
     if abs(bundle.contract.rate_hz - config.timing.rate_hz) > 1e-6:
         raise ConfigError(

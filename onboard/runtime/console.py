@@ -46,7 +46,7 @@ class Console:
 
     def look(self, desk: Desk, now_ns: int, mode: Mode) -> None:
         """Pass on what came in since the last look."""
-        self._look_at_signals(desk)
+        self.look_at_signals(desk)
         if self._script is not None:
             self._play(self._script, desk, now_ns, mode)
         if self._keyboard is not None:
@@ -66,7 +66,8 @@ class Console:
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self._signals.append(number)
 
-    def _look_at_signals(self, desk: Desk) -> None:
+    def look_at_signals(self, desk: Desk) -> None:
+        """Signals alone: all that counts before the run has begun."""
         while self._signals:
             number = self._signals.pop(0)
             if number == signal.SIGHUP:

@@ -10,6 +10,7 @@ import argparse
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -23,11 +24,13 @@ from onboard.runtime.clock import GridClock
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.dds_link import DdsLink
 from onboard.runtime.loop import ControlLoop
-from onboard.runtime.ports import CONTROL
+from onboard.runtime.operator_input import Operator
+from onboard.runtime.ports import CONTROL, OPERATOR
+from onboard.runtime.rehearsal import Rehearsal
 from onboard.runtime.shm import Shared
 from onboard.runtime.watch import SharedWatch
 
-PREWARM_LEAD_NS = 1_500_000
+PREWARM_LEAD_NS = 700_000
 """How long before a grid point the dry pass begins; it takes about a fifth of that."""
 
 
@@ -52,6 +55,10 @@ class StatusWriter:
         self._row = np.zeros((), CONTROL)
         self._row["realtime"] = fifo
         self._row["ready"] = 1
+
+    def announce(self) -> None:
+        """Tell the parent that everything is loaded."""
+        self._ring.push(self._row)
 
     def __call__(self, loop: ControlLoop) -> None:
         """Tell the others about the tick that ended."""
@@ -105,21 +112,37 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
     fifo = False
     if options.realtime:
         fifo = realtime.setup_realtime(realtime.PRIORITY_CONTROL, realtime.spare_cpu(1)).fifo
+    operator = Operator(shared["operator"], config.sticks, plan.command_ranges(), config.period_ns / 1e9)
+    rehearse = Rehearsal(loop, operator, SharedWatch(shared, has_gateway=not config.dry), link.warm)
     for _ in range(20):
-        policy.warm()
+        rehearse()
     realtime.freeze_heap()
     report = StatusWriter(shared, fifo)
+    report.announce()
+    if not _may_begin(shared):
+        return
 
     def after_tick(loop: ControlLoop) -> None:
         report(loop)
         if config.timing.prewarm:
             clock.doze(PREWARM_LEAD_NS)
-            policy.warm()
+            rehearse()
 
     try:
         loop.run(after_tick)
     finally:
         link.close()
+
+
+def _may_begin(shared: Shared) -> bool:
+    """Wait until the parent has the motors; False when the parent is gone."""
+    parent, port = os.getppid(), np.zeros((), OPERATOR)
+    while os.getppid() == parent:
+        shared["operator"].latest(port)
+        if port["begin"]:
+            return True
+        time.sleep(0.002)
+    return False
 
 
 if __name__ == "__main__":

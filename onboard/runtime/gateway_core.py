@@ -57,7 +57,11 @@ class Reason(IntEnum):
 
 
 class GatewayConfig(NamedTuple):
-    """Limits of the gateway; times in ns."""
+    """Limits of the gateway; times in ns.
+
+    `confirm_ns`: an expired target damps only when it is still expired in a look so much later. When
+    the whole machine was held up, the gateway may wake first; control gets its turn before the verdict.
+    """
 
     low: Float32Array  # (87,) lowest q, kp, kd that are passed on
     high: Float32Array  # (87,) highest
@@ -68,6 +72,7 @@ class GatewayConfig(NamedTuple):
     parent_lost_ns: int = 200 * MS
     stop_damping_ns: int = 1000 * MS
     orphan_damping_ns: int = 5000 * MS
+    confirm_ns: int = 4 * MS
     conflict_damping_ns: int = 1000 * MS
 
 
@@ -99,6 +104,7 @@ class Core(NamedTuple):
     stopping: bool = False  # control has asked for the clean end
     conflict: bool = False  # another publisher was heard
     tilted: int = 0  # consecutive steps beyond the tilt limit
+    expired_ns: int = 0  # when the target in force was first seen expired, 0 while it is fresh
     keys: int = 0
     starts: int = 0
     damps: int = 0
@@ -189,6 +195,10 @@ def _passing(core: Core, inputs: Inputs, config: GatewayConfig, damp_asked: bool
     reason = _outer_reason(core, inputs, config, damp_asked)
     if reason is Reason.NONE:
         reason = _command_reason(core, inputs, config)
+    if reason is not Reason.EXPIRED:
+        core = core._replace(expired_ns=0)
+    elif not core.expired_ns or inputs.now_ns - core.expired_ns < config.confirm_ns:
+        return core._replace(expired_ns=core.expired_ns or inputs.now_ns)
     if reason is Reason.NONE and command is not None:
         since = inputs.now_ns if core.state is GatewayState.IDLE else core.since_ns
         return _accept(core, command, since)
@@ -266,9 +276,8 @@ def _latched(
     if stop or inputs.control_done:
         core = core._replace(stopping=True)
     orphan = inputs.now_ns - inputs.parent_ns > config.parent_lost_ns
-    if (core.stopping and held_ns >= config.stop_damping_ns) or (
-        orphan and held_ns >= config.orphan_damping_ns
-    ):
+    enough_ns = config.orphan_damping_ns if orphan else config.stop_damping_ns
+    if (core.stopping or orphan) and held_ns >= enough_ns:
         return core._replace(state=GatewayState.DONE, since_ns=inputs.now_ns)
     if damp_asked:
         core = core._replace(armed=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from onboard.configs.errors import LinkError, OnboardError, RolloutError, SafetyRefusalError
+from onboard.configs.errors import LinkError, RolloutError, SafetyRefusalError
 from onboard.configs.events import names
 from onboard.logging.convert import convert, rollout_path
 from onboard.logging.journal import create_journal
@@ -58,7 +58,7 @@ def launch(
     plan: Plan,
     console: Console,
     say: Callable[[str], None],
-    each_cycle: Callable[[Parent], None] | None = None,
+    each_cycle: Callable[[Parent], None],
     on_release_prompt: Callable[[], None] | None = None,
 ) -> Outcome:
     """Run to the end.
@@ -80,15 +80,14 @@ def launch(
     journal = _make_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
     del policy
     with DdsDomain(config.domain, config.interface) as dds:
-        try:
+
+        def own_the_motors(parent: Parent) -> None:
             if not config.dry:
-                _own_the_motors(plan, dds, say, on_release_prompt)
-            shared = Shared.create(run_layout(record))
-        except BaseException:
-            journal.unlink(missing_ok=True)
-            raise
+                _own_the_motors(plan, parent, say, on_release_prompt)
+
+        shared = Shared.create(run_layout(record))
         try:
-            return _run(plan, console, say, each_cycle, dds, shared, journal)
+            return _run(plan, console, say, own_the_motors, each_cycle, dds, shared, journal)
         finally:
             shared.unlink()
             shared.close()
@@ -98,7 +97,8 @@ def _run(
     plan: Plan,
     console: Console,
     say: Callable[[str], None],
-    each_cycle: Callable[[Parent], None] | None,
+    before_begin: Callable[[Parent], None],
+    each_cycle: Callable[[Parent], None],
     dds: DdsDomain,
     shared: Shared,
     journal: Path,
@@ -118,8 +118,8 @@ def _run(
         recorder.append("--lowstate")
     with Parent(plan, shared, dds, console, recorder, say) as parent, console.signals():
         try:
-            parent.run(each_cycle)
-        except OnboardError:
+            parent.run(before_begin, each_cycle)
+        except BaseException:
             if not parent.started:
                 journal.unlink(missing_ok=True)
             raise
@@ -157,10 +157,10 @@ def _finish_rollout(journal: Path, say: Callable[[str], None]) -> Path | None:
 
 
 def _own_the_motors(
-    plan: Plan, dds: DdsDomain, say: Callable[[str], None], on_prompt: Callable[[], None] | None
+    plan: Plan, parent: Parent, say: Callable[[str], None], on_prompt: Callable[[], None] | None
 ) -> None:
     """Make sure that the robot's own controller is released, by the operator's word alone."""
-    switcher = MotionSwitcher(dds, SWITCHER_TIMEOUT_S)
+    switcher = MotionSwitcher(parent.dds, SWITCHER_TIMEOUT_S)
     try:
         owner = _owner(switcher, say)
         if not owner:
@@ -174,7 +174,7 @@ def _own_the_motors(
             f"'{owner}' has the motors. GANTRY OR SEATED: releasing makes the robot go limp. "
             "Press START on the remote to release, Ctrl-C to leave."
         )
-        _wait_for_start(dds, on_prompt)
+        _wait_for_start(parent, on_prompt)
         switcher.release()
         say(f"'{owner}' released, the robot is limp")
     finally:
@@ -191,16 +191,16 @@ def _owner(switcher: MotionSwitcher, say: Callable[[str], None]) -> str:
         return ""
 
 
-def _wait_for_start(dds: DdsDomain, on_prompt: Callable[[], None] | None) -> None:
+def _wait_for_start(parent: Parent, on_prompt: Callable[[], None] | None) -> None:
     """Wait for a new press of the remote's start button."""
-    link = DdsLink(dds)
+    link = DdsLink(parent.dds)
     link.open()
     try:
         until = time.monotonic() + RELEASE_WAIT_S
         before = keys(link.latest().remote.data)
         if on_prompt is not None:
             on_prompt()
-        while time.monotonic() < until:
+        while time.monotonic() < until and not parent.stopping:
             now = keys(link.latest().remote.data)
             if now & START and not before & START:
                 return

@@ -133,6 +133,8 @@ class ControlLoop:
             self.gate.report(bits(Event.EMERGENCY_STOP))
         if asked.stop:
             self.gate.report(bits(Event.OPERATOR_STOP))
+        if self.gate.events & _ORPHANED:
+            asked.stop_request = True  # nobody is left who would ask for the end
         facts = self._facts
         facts.ramp_done, facts.standing, facts.clear = (
             self.pilot.ramp_done,
@@ -174,6 +176,7 @@ class ControlLoop:
         self.link.send(command)
 
 
+_ORPHANED = bits(Event.PARENT_LOST)
 _TRACKING = frozenset({Mode.RAMP, Mode.HOLD, Mode.POLICY})
 _RESTING = frozenset({Mode.DAMP, Mode.LIMP})
 """What the gateway is asked for in these: to damp. A damp that control decides latches there too."""

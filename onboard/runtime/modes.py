@@ -290,5 +290,9 @@ class ModeMachine:
 
     def step(self, tier: Tier, wishes: Wishes, facts: Facts) -> Mode:
         """Advance by one tick; the mode of this tick."""
-        self.status = transition(self.status, tier, wishes, facts, self._limits)
+        self.status = self.foresee(tier, wishes, facts)
         return self.status.mode
+
+    def foresee(self, tier: Tier, wishes: Wishes, facts: Facts) -> Status:
+        """The status that `step` would lead to; nothing changes."""
+        return transition(self.status, tier, wishes, facts, self._limits)

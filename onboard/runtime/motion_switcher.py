@@ -27,6 +27,7 @@ CALL_TIMEOUT_S = 5.0  # what the vendor's examples set; a real robot answers in 
 _RELEASE_PAUSE_S = 1.0  # between release and the next look, as in the vendor's examples
 
 _BUSY_PAUSE_S = 0.2
+_ASK_AGAIN_S = 0.5
 
 
 class Api(IntEnum):
@@ -118,39 +119,40 @@ class MotionSwitcher:
         """One call; a busy service is asked again until the time is over."""
         self._wait_for_service()
         until = time.monotonic() + self._timeout_s
-        while True:
-            number = time.monotonic_ns()
-            header = RequestHeader(RequestIdentity(number, int(api)))
-            self._requests.write(padded(Request(header, json.dumps(parameter or {}))))
-            code, data = self._answer(number, api)
+        numbers: set[int] = set()
+        fault = (
+            f"no answer to {api.name} within {self._timeout_s:g} s on {self._where}; is the robot starting?"
+        )
+        while time.monotonic() < until:
+            numbers.add(self._ask(api, parameter))
+            answer = self._answer(numbers, min(until, time.monotonic() + _ASK_AGAIN_S))
+            if answer is None:
+                continue  # it may not have known our reader yet when it answered
+            code, data = answer
             if code == Code.OK:
                 return data
-            if code != Code.BUSY or time.monotonic() > until:
-                raise LinkError(f"motion switcher: {api.name} refused with code {describe(code)}")
+            fault = f"{api.name} refused with code {describe(code)}"
+            if code != Code.BUSY:
+                break
             time.sleep(_BUSY_PAUSE_S)
+        raise LinkError(f"motion switcher: {fault}")
 
-    def _wait_for_service(self) -> None:
-        until = time.monotonic() + self._timeout_s
-        while not (self._requests.matched() and self._answers.matched()):
-            if time.monotonic() > until:
-                raise LinkError(
-                    f"no motion switcher found within {self._timeout_s:g} s on {self._where}; "
-                    "is this the robot's network, and is its service up?"
-                )
-            time.sleep(0.01)
+    def _ask(self, api: Api, parameter: dict[str, str] | None) -> int:
+        """Send one request; its number."""
+        number = time.monotonic_ns()
+        header = RequestHeader(RequestIdentity(number, int(api)))
+        self._requests.write(padded(Request(header, json.dumps(parameter or {}))))
+        return number
 
-    def _answer(self, number: int, api: Api) -> tuple[int, str]:
-        until = time.monotonic() + self._timeout_s
+    def _answer(self, numbers: set[int], until: float) -> tuple[int, str] | None:
+        """Code and data of an answer to one of these requests; None when none came in time."""
         while (left_s := until - time.monotonic()) > 0:
             self._answers.wait(left_s)
             for sample in self._answers.take_all():
                 answer = Response.deserialize(sample.raw)
-                if answer.header.identity.id == number:  # others: late, or for another client
+                if answer.header.identity.id in numbers:  # others: late, or for another client
                     return int(answer.header.status.code), str(answer.data)
-        raise LinkError(
-            f"motion switcher: no answer to {api.name} within {self._timeout_s:g} s on {self._where}; "
-            "the robot may still be starting or switching, try again"
-        )
+        return None
 
 
 class MotionSwitcherResponder:

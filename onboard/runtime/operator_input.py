@@ -103,7 +103,7 @@ class Operator:
     ) -> None:
         self._port = port
         self._record = np.zeros((), OPERATOR)
-        self._counters = {name: 0 for name, _ in _ACTIONS}
+        self._counters: dict[str, int] = {}
         self._keys = 0
         self._config = config
         self._keep = math.exp(-period_s / config.smoothing_s) if config.smoothing_s > 0 else 0.0
@@ -120,6 +120,10 @@ class Operator:
         asked, record, remote = self._input, self._record, state.remote.data
         self._port.latest(record)
         now = keys(remote)
+        if not self._counters:
+            # What was pressed before the first look, such as the release's confirmation, is no wish.
+            self._counters = {name: int(record[f"{name}s"]) for name, _ in _ACTIONS}
+            self._keys = now
         for name, buttons in _ACTIONS:
             count = int(record[f"{name}s"])
             pressed = now & buttons == buttons and self._keys & buttons != buttons

@@ -50,7 +50,7 @@ CONTROL = np.dtype(
         ("tier", "u1"),
         ("safety_flag", "u1"),
         ("finished", "u1"),  # the stop sequence is complete
-        ("ready", "u1"),  # the loop runs
+        ("ready", "u1"),  # everything is loaded and the robot was heard; waits for `begin`
         ("realtime", "u1"),  # SCHED_FIFO granted
         ("pad", "V2"),
         ("reason", TEXT),  # of the last change of mode
@@ -118,7 +118,7 @@ OPERATOR = np.dtype(
         ("recorder_stop", "u1"),  # close the journal and convert
         ("gateway_lost", "u1"),  # the standby writer has taken over
         ("control_done", "u1"),  # control has ended; the gateway may end its damping
-        ("pad", "V1"),
+        ("begin", "u1"),  # the motors are ours: control may begin
         ("end_reason", TEXT),
     ]
 )

@@ -10,6 +10,8 @@ from typing import NamedTuple
 PRIORITY_GATEWAY = 60
 PRIORITY_CONTROL = 50
 PRIORITY_PARENT = 40
+PRIORITY_ROBOT = 70
+"""Of a simulated robot: the real one does not wait for this machine either."""
 
 _MCL_CURRENT_AND_FUTURE = 1 | 2
 _PR_SET_TIMERSLACK = 29

@@ -25,6 +25,7 @@ from onboard.configs.sim import SimConfig, load_sim
 from onboard.runtime.clock import GridClock
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.motion_switcher import MotionSwitcherResponder
+from onboard.runtime.realtime import PRIORITY_ROBOT, setup_realtime
 from onboard.sim import console
 from onboard.sim.gamepad import Gamepad
 from onboard.sim.hands import KeyInput, LineInput
@@ -63,6 +64,8 @@ class Options:
     """Show the robot in a window."""
     duration_s: float = math.inf
     """End after so much simulated time."""
+    realtime: bool = False
+    """Ask for SCHED_FIFO."""
     with_parent: bool = False
     """End when the process that started it is gone."""
 
@@ -182,6 +185,8 @@ def serve(options: Options, say: Callable[[str], object]) -> Summary:
 
         before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
+            if options.realtime:
+                setup_realtime(PRIORITY_ROBOT, None)
             say(_greeting(process, domain))
             return process.run()
         finally:

@@ -90,7 +90,6 @@ REASONS = [
     (inputs(command=command(kind=0)), Reason.CORRUPT),
     (inputs(command=command(session=0)), Reason.CORRUPT),
     (inputs(command=command(made_ns=NOW + 101 * MS)), Reason.CORRUPT),
-    (inputs(command=command(made_ns=NOW - 101 * MS)), Reason.EXPIRED),
     (inputs(command=command(kind=Kind.DAMP, number=2)), Reason.CONTROL),
     (inputs(command=command(kind=Kind.STOP, number=2)), Reason.STOPPED),
     (inputs(command=bad_joint("q", np.nan)), Reason.NOT_FINITE_OR_RANGE),
@@ -122,6 +121,18 @@ NEAR_MISSES = [
 @pytest.mark.parametrize("given_inputs", NEAR_MISSES)
 def test_near_misses_do_not_damp(given_inputs: Inputs) -> None:
     assert step(passing(), given_inputs, CONFIG).state is GatewayState.PASSING
+
+
+def test_an_expired_target_damps_once_control_had_its_turn() -> None:
+    old = command(made_ns=NOW - 101 * MS)
+    core = step(passing(), inputs(command=old), CONFIG)
+    assert core.state is GatewayState.PASSING
+    core = step(core, inputs(NOW + 3 * MS, command=old), CONFIG)
+    assert core.state is GatewayState.PASSING
+    damped_core = step(core, inputs(NOW + 4 * MS, command=old), CONFIG)
+    assert (damped_core.state, damped_core.reason) == (GatewayState.DAMPING, Reason.EXPIRED)
+    fresh = step(core, inputs(NOW + 4 * MS, command=command(2, made_ns=NOW + 3 * MS)), CONFIG)
+    assert (fresh.state, fresh.expired_ns) == (GatewayState.PASSING, 0)
 
 
 def test_tilt_needs_two_looks_in_a_row() -> None:
@@ -205,10 +216,11 @@ def test_stop_after_controls_own_damping_counts_that_time() -> None:
 
 
 def test_when_control_is_gone_the_parent_ends_the_damping() -> None:
-    core = step(passing(), inputs(command=command(made_ns=NOW - 101 * MS)), CONFIG)
-    core = step(core, inputs(NOW + 999 * MS, control_done=True), CONFIG)
+    core = step(passing(), inputs(damps=1), CONFIG)
+    core = step(core, inputs(NOW + 999 * MS, damps=1, control_done=True), CONFIG)
     assert core.state is GatewayState.DAMPING
-    assert step(core, inputs(NOW + 1000 * MS, control_done=True), CONFIG).state is GatewayState.DONE
+    last = step(core, inputs(NOW + 1000 * MS, damps=1, control_done=True), CONFIG)
+    assert last.state is GatewayState.DONE
 
 
 def test_an_orphan_damps_for_five_seconds() -> None:
@@ -291,7 +303,7 @@ def test_invariants_hold_for_any_sequence(sequence: list[tuple[int, Inputs]]) ->
             latched_session = core.session
         if core.state is GatewayState.PASSING:
             assert core.session > latched_session, "a target of a latched session was passed on"
-            assert now - int(record["made_ns"]) <= CONFIG.expiry_ns
+            assert now - int(record["made_ns"]) <= CONFIG.expiry_ns or core.expired_ns
             assert record["kind"] == Kind.PASS
         if before.state is GatewayState.SILENT:
             assert core.state in (GatewayState.SILENT, GatewayState.DONE)

@@ -24,8 +24,10 @@ class FakePort:
 
 
 def make(smoothing_s: float = 0.0, dead_zone: float = 0.0) -> tuple[Operator, FakePort, State]:
-    port = FakePort()
-    return Operator(port, Sticks(dead_zone, smoothing_s), RANGES, 0.02), port, State()
+    port, state = FakePort(), State()
+    operator = Operator(port, Sticks(dead_zone, smoothing_s), RANGES, 0.02)
+    operator.read(state)
+    return operator, port, state
 
 
 def press(state: State, buttons: int, **stick: float) -> None:
@@ -51,6 +53,15 @@ def test_the_emergency_stop_is_a_level() -> None:
     assert operator.read(state).damp
     press(state, 0)
     assert not operator.read(state).damp
+
+
+def test_what_was_pressed_before_the_first_look_is_no_wish() -> None:
+    port, state = FakePort(), State()
+    port.record["starts"] = 3
+    press(state, START)
+    operator = Operator(port, Sticks(), RANGES, 0.02)
+    assert not operator.read(state).start
+    assert not operator.read(state).start
 
 
 def test_limp_needs_the_whole_combination() -> None:
@@ -111,6 +122,7 @@ def test_smoothing_is_in_seconds_whatever_the_rate() -> None:
     for period_s in (0.02, 0.005):
         operator = Operator(FakePort(), Sticks(0.0, 0.1), RANGES, period_s)
         state = State()
+        operator.read(state)
         press(state, 0, ly=1.0)
         for _ in range(round(0.1 / period_s)):
             velocity = operator.read(state).velocity

@@ -1,0 +1,63 @@
+"""A dry pass over the next tick, shortly before it begins.
+
+Between two ticks the loop sleeps for most of 20 ms, and whatever else the machine does meanwhile takes
+the caches: the same tick costs three to four times as much cold as it does hot. So its code, its
+memory and its models are gone through once more just before the grid point.
+
+Nothing that the loop will ever look at changes. What is a pure function is called and its result
+dropped; what remembers has a double here, which remembers for itself.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from onboard.runtime.link import COMMAND
+from onboard.runtime.loop import ControlLoop, Watch
+from onboard.runtime.modes import Facts
+from onboard.runtime.operator_input import Operator
+from onboard.runtime.shm import Ring
+from onboard.runtime.tick_recorder import TickRecorder
+
+
+class Rehearsal:
+    """Call it once a tick, in the time that is left.
+
+    Args:
+        loop: the one that is rehearsed.
+        operator: a double of the loop's, on the same port.
+        watch: a double of the loop's.
+        decode: goes through the link's decoding of the newest sample again.
+    """
+
+    def __init__(
+        self, loop: ControlLoop, operator: Operator, watch: Watch, decode: Callable[[], None]
+    ) -> None:
+        self._loop = loop
+        self._operator = operator
+        self._watch = watch
+        self._decode = decode
+        self._facts = Facts()
+        self._recorder = TickRecorder(loop.recorder.row.dtype)
+        self._slot = scratch_ring(COMMAND)
+        self._sink = scratch_ring(loop.recorder.row.dtype)
+
+    def __call__(self) -> None:
+        """Go through the stages of a tick in their order."""
+        loop, pilot = self._loop, self._loop.pilot
+        stages = self._recorder.begin(0, 0)
+        self._decode()
+        self._watch.look(loop.clock.now_ns(), 0, passing=True)
+        loop.gate.warm(pilot.kp, pilot.kd)
+        state = loop.gate.state
+        asked = self._operator.read(state)
+        loop.machine.foresee(loop.gate.tier, asked, self._facts)
+        pilot.policy.warm()
+        self._slot.push(loop.command)
+        stages.mark_until("send")
+        self._sink.push(self._recorder.fill(loop, loop.machine.status.mode, state, state, asked))
+
+
+def scratch_ring(dtype: np.dtype) -> Ring:
+    """A ring of one slot that nobody reads."""
+    return Ring(memoryview(bytearray(Ring.size(dtype, 1))), dtype, 1)

@@ -1,0 +1,213 @@
+"""A real run for tests: simulator, parent, gateway, control and recorder as processes."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from onboard.cli.sim_process import SimProcess
+from onboard.configs.events import Mode
+from onboard.runtime import idl
+from onboard.runtime.dds import DdsDomain
+from onboard.runtime.free_domain import free_domain_id
+from onboard.runtime.parent import Statuses
+from onboard.runtime.shm import Shared, ShmError, default_folder
+from onboard.runtime.wire import LowCmdDecoder
+from tests.runtime.flight import POLICY, plan
+
+RAMP = "steps:\n  - {press: start, until: ramp, for_s: 60}\n"
+"""Script that ramps and then waits; whatever takes the mode down ends the run."""
+WALK = (
+    "steps:\n  - {press: start, until: ramp}\n  - {until: hold}\n"
+    "  - {press: go, until: policy, velocity: [0.5, 0, 0], for_s: 60}\n"
+)
+"""Script that walks until something ends the run."""
+
+PATIENCE_S = 60.0
+
+
+class Frame(NamedTuple):
+    """One message on rt/lowcmd."""
+
+    time_ns: int  # sender's CLOCK_REALTIME
+    writer: int
+    damping: bool
+    valid: bool
+
+
+class Tap:
+    """Listens to rt/lowcmd."""
+
+    def __init__(self, dds: DdsDomain) -> None:
+        self.dds = dds
+        self._reader = dds.reader("rt/lowcmd", idl.LowCmd, depth=4096)
+        self._decoder = LowCmdDecoder()
+        self.frames: list[Frame] = []
+
+    def listen(self) -> list[Frame]:
+        """Everything since the start, the newest included."""
+        for sample in self._reader.take_all():
+            valid = self._decoder.decode(sample.raw)
+            damping = bool((self._decoder.kp == 0).all())
+            self.frames.append(Frame(sample.source_time_ns, sample.writer, damping, valid))
+        return self.frames
+
+
+class RealRun:
+    """One `onboard run` beside one simulator.
+
+    Attributes:
+        sim: takes lines of the simulator's command language.
+        tap: what goes over rt/lowcmd.
+        pid: of the parent.
+    """
+
+    def __init__(
+        self, folder: Path, script: str, domain: int, sim: SimProcess, dds: DdsDomain, *extra: str
+    ) -> None:
+        self.folder = folder
+        self.sim = sim
+        self.tap = Tap(dds)
+        (folder / "script.yaml").write_text(script)
+        arguments = [
+            "run",
+            POLICY,
+            "--domain",
+            str(domain),
+            "--gantry",
+            "--release",
+            "--out",
+            str(folder / "out"),
+        ]
+        arguments += ["--script", str(folder / "script.yaml"), "--json", str(folder / "run.json"), *extra]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "onboard", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.pid = self._process.pid
+        self._pressed_s = 0.0
+        self._status: Statuses | None = None
+        self._shared: Shared | None = None
+
+    @property
+    def mode(self) -> Mode:
+        """Control's mode, DAMP before there is one."""
+        if self._status is None:
+            try:
+                self._shared = Shared.open(next(default_folder().glob(f"onboard-{self.pid}-*.shm")))
+            except (StopIteration, ShmError):
+                return Mode.DAMP  # not made yet, or not filled yet
+            self._status = Statuses(self._shared)
+        self._status.read()
+        return self._status.mode
+
+    @property
+    def running(self) -> bool:
+        """The parent has not ended."""
+        return self._process.poll() is None
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition while the run goes on."""
+        end = time.monotonic() + PATIENCE_S
+        while not condition():
+            if self._process.poll() is not None:
+                raise AssertionError(f"the run ended: {self.errors()}")
+            assert time.monotonic() < end, "the condition did not come true"
+            self.tap.listen()
+            time.sleep(0.002)
+
+    def until_mode(self, mode: Mode) -> None:
+        """Wait for a mode; confirms the release of the built-in controller meanwhile."""
+
+        def reached() -> bool:
+            self._confirm()
+            return self.mode is mode
+
+        self.until(reached)
+
+    def _confirm(self) -> None:
+        """Press START on the remote now and then, until control runs."""
+        if self.mode is Mode.DAMP and time.monotonic() - self._pressed_s > 0.5:
+            self._pressed_s = time.monotonic()
+            self.sim.tell("press start 0.1")
+
+    def child(self, module: str) -> int:
+        """Process id of a child."""
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                parent = int(status.read_text().rsplit(")", 1)[1].split()[1])
+                command = (status.parent / "cmdline").read_text()
+            except (OSError, IndexError):
+                continue
+            if parent == self.pid and module in command.split("\0"):
+                return int(status.parent.name)
+        raise AssertionError(f"no child {module}")
+
+    def signal(self, number: signal.Signals, module: str = "") -> None:
+        """Send a signal to the parent, or to the child that runs a module."""
+        os.kill(self.child(module) if module else self.pid, number)
+
+    def end(self) -> tuple[int, dict[str, Any]]:
+        """Wait for the end; exit code and JSON result ({} when there is none)."""
+        until = time.monotonic() + PATIENCE_S
+        while self._process.poll() is None:
+            assert time.monotonic() < until, "the run did not end"
+            self._confirm()
+            self.tap.listen()
+            time.sleep(0.005)
+        self.tap.listen()
+        path = self.folder / "run.json"
+        return self._process.returncode, json.loads(path.read_text()) if path.exists() else {}
+
+    def errors(self) -> str:
+        """What the run wrote to standard error."""
+        return self._process.stderr.read() if self._process.stderr else ""
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        for left in _processes(f"onboard-{self.pid}-"):
+            os.kill(left, signal.SIGKILL)
+        if self._process.stderr:
+            self._process.stderr.close()
+        if self._shared is not None:
+            self._shared.close()
+        for left in default_folder().glob(f"onboard-{self.pid}-*.shm"):
+            left.unlink()
+
+
+def _processes(part: str) -> list[int]:
+    """Ids of the processes whose command line holds a part."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if part in path.read_text():
+                found.append(int(path.parent.name))
+    return found
+
+
+@contextmanager
+def real_run(folder: Path, script: str = RAMP, *extra: str, gantry_m: float = 0.9) -> Iterator[RealRun]:
+    """A robot on the gantry and a run that releases and commands it."""
+    plan()  # skips where the policy is not installed
+    with free_domain_id() as domain, DdsDomain(domain, "lo") as dds:
+        hanging = ["--domain", str(domain), "--gantry", "--start-pose", "crouch"]
+        hanging += ["--set", f"gantry.height_m={gantry_m}"]
+        with SimProcess(hanging, folder / "sim.json") as sim:
+            run = RealRun(folder, script, domain, sim, dds, *extra)
+            try:
+                yield run
+            finally:
+                run.close()

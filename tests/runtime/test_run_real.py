@@ -1,0 +1,192 @@
+"""Whole runs on real DDS: every way to end one, each with its frames, its file and its exit code.
+
+What is checked here is the order of events; how fast they follow each other is measured elsewhere.
+"""
+
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from onboard.configs.events import Mode
+from onboard.logging.layout import SafetyFlag
+from onboard.logging.rollout import Rollout
+from onboard.runtime import idl
+from onboard.runtime.wire import LowCmdWriter
+from tests.runtime.real_run import RAMP, WALK, RealRun, real_run
+
+GATEWAY, CONTROL, RECORDER = "onboard.runtime.gateway", "onboard.runtime.control", "onboard.logging.recorder"
+
+
+def assert_damped_for_good(run: RealRun) -> None:
+    """Frames were tracked, then only damped, and all were valid."""
+    frames = run.tap.frames
+    assert all(frame.valid for frame in frames)
+    tracking = [index for index, frame in enumerate(frames) if not frame.damping]
+    assert tracking, "nothing was ever tracked"
+    after = frames[tracking[-1] + 1 :]
+    assert len(after) > 100, "less than a second of damping"
+    assert after[-1].time_ns - after[0].time_ns > 0.9e9
+
+
+FAULTS = {
+    "frozen": "fault frozen 1000000",
+    "backwards": "fault backwards 1000000",
+    "corrupt": "fault corrupt 1000000",
+    "lost": "fault lost 1000000",
+    "mode_machine": "fault mode_machine 6",
+    "motor": "fault motor left_knee_joint 1",
+}
+
+
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_fault_of_the_robot_damps_and_ends_the_run(tmp_path: Path, fault: str) -> None:
+    with real_run(tmp_path) as run:
+        run.until_mode(Mode.RAMP)
+        run.sim.tell(FAULTS[fault])
+        code, result = run.end()
+        assert (code, result["ok"]) == (3, False)
+        assert_damped_for_good(run)
+        with Rollout(result["rollout"]) as rollout:
+            assert rollout.column("safety_flag")[-1] == SafetyFlag.OTHER_STOP
+            assert rollout.attributes["end_reason"]
+            assert rollout.completeness == "complete"
+
+
+def test_the_remotes_emergency_stop(tmp_path: Path) -> None:
+    with real_run(tmp_path) as run:
+        run.until_mode(Mode.RAMP)
+        run.sim.tell("press damp")
+        code, result = run.end()
+        assert code == 3
+        assert "EMERGENCY_STOP" in result["events"]
+        assert_damped_for_good(run)
+        with Rollout(result["rollout"]) as rollout:
+            assert rollout.column("safety_flag")[-1] == SafetyFlag.EMERGENCY_STOP
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_a_walking_robot_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    with real_run(tmp_path, WALK) as run:
+        run.until_mode(Mode.POLICY)
+        run.signal(number)
+        code, result = run.end()
+        assert (code, result["end"]) == (0, number.name)
+        assert_damped_for_good(run)
+        with Rollout(result["rollout"]) as rollout:
+            mode = rollout.column("mode")
+            order = [int(mode[0]), *(int(m) for m in mode[1:][np.diff(mode.astype(int)) != 0])]
+            assert order == [Mode.DAMP, Mode.RAMP, Mode.HOLD, Mode.POLICY, Mode.HOLD, Mode.DAMP]
+            assert (mode == Mode.HOLD).sum() >= 50
+            assert (rollout.column("safety_flag") == SafetyFlag.NORMAL).all()
+
+
+def test_two_interrupts_damp_at_once(tmp_path: Path) -> None:
+    with real_run(tmp_path, WALK) as run:
+        run.until_mode(Mode.RAMP)
+        run.signal(signal.SIGINT)
+        run.until(lambda: run.mode is not Mode.RAMP)
+        run.signal(signal.SIGINT)
+        code, result = run.end()
+        assert (code, result["end"]) == (130, "SIGINT twice")
+        assert_damped_for_good(run)
+
+
+def test_control_killed(tmp_path: Path) -> None:
+    with real_run(tmp_path, WALK) as run:
+        run.until_mode(Mode.POLICY)
+        run.signal(signal.SIGKILL, CONTROL)
+        code, result = run.end()
+        assert code == 4
+        assert "control died" in result["end"]
+        assert_damped_for_good(run)
+        with Rollout(result["rollout"]) as rollout:
+            number = rollout.column("number").astype(int)
+            assert number.tolist() == list(range(1, len(number) + 1))  # every row handed over
+            assert rollout.column("mode")[-1] == Mode.POLICY
+
+
+def test_recorder_killed(tmp_path: Path) -> None:
+    with real_run(tmp_path, WALK) as run:
+        run.until_mode(Mode.HOLD)
+        run.signal(signal.SIGKILL, RECORDER)
+        run.until_mode(Mode.POLICY)
+        run.signal(signal.SIGINT)
+        code, result = run.end()
+        assert code == 0
+        assert any("recorder died" in fault for fault in result["faults"])
+        with Rollout(result["rollout"]) as rollout:
+            number = rollout.column("number").astype(int)
+            assert number.tolist() == list(range(1, len(number) + 1))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_gateway_killed_or_stopped(tmp_path: Path, number: signal.Signals) -> None:
+    with real_run(tmp_path) as run:
+        run.until_mode(Mode.RAMP)
+        run.signal(number, GATEWAY)
+        code, result = run.end()
+        assert code == 4
+        assert "gateway" in result["end"]
+        assert_damped_for_good(run)
+        assert len({frame.writer for frame in run.tap.frames}) == 2  # the standby writer took over
+
+
+def test_parent_killed(tmp_path: Path) -> None:
+    with real_run(tmp_path) as run:
+        run.until_mode(Mode.RAMP)
+        run.signal(signal.SIGKILL)
+        run.end()
+        out = tmp_path / "out"
+        for _ in range(3000):
+            run.tap.listen()
+            if list(out.glob("*.h5")) and not list(out.glob("*.journal")):
+                break
+            signal.sigtimedwait([], 0.005)
+        assert_damped_for_good(run)
+        (path,) = out.glob("*.h5")
+        with Rollout(path) as rollout:
+            assert rollout.column("mode")[-1] == Mode.DAMP
+
+
+def foreign_frame() -> bytearray:
+    zeros = np.zeros(29, np.float32)
+    return LowCmdWriter(np.ones(29, bool)).fill(zeros, zeros, zeros, 5)
+
+
+def test_a_second_publisher_while_running(tmp_path: Path) -> None:
+    with real_run(tmp_path) as run:
+        run.until_mode(Mode.RAMP)
+        writer = run.tap.dds.writer("rt/lowcmd", idl.LowCmd)
+        run.until(lambda: writer.matched() > 1)
+        writer.write(foreign_frame())
+        code, result = run.end()
+        assert code == 3
+        assert "SECOND_PUBLISHER" in result["events"]
+        ours = [frame for frame in run.tap.frames if frame.writer == run.tap.frames[0].writer]
+        assert ours[-1].damping
+
+
+def test_a_second_publisher_before_the_start(tmp_path: Path) -> None:
+    with real_run(tmp_path, RAMP) as run:
+        writer = run.tap.dds.writer("rt/lowcmd", idl.LowCmd)
+        while run.running:
+            writer.write(foreign_frame())
+            signal.sigtimedwait([], 0.01)
+        code, _ = run.end()
+        assert code == 2
+        lines = run.errors().strip().splitlines()
+        assert "somebody else commands the robot" in lines[-1]
+        assert {frame.writer for frame in run.tap.listen()} == {run.tap.frames[0].writer}  # ours said nothing
+        assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_dry_run_commands_nothing(tmp_path: Path) -> None:
+    script = "steps:\n  - {press: start, until: hold}\n  - {press: go, until: policy, for_s: 0.5}\n"
+    with real_run(tmp_path, script, "--dry") as run:
+        code, result = run.end()
+        assert code == 0
+        assert not run.tap.frames
+        assert not [p for p in run.tap.dds.publications() if p.topic == "rt/lowcmd"]
+        assert result["rows"] > 20
