@@ -15,7 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "onboard needs Python 3.10 or later; '$(PYTHON)' is $$($(PYTHON) -V 2>&1). Use: make env PYTHON=python3.x"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "python3 could not make a virtual environment; install its venv module (Debian: python3-venv)"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[sim,analysis]' --group demo --group test --group lint
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --editable '.[sim,analysis,export]' --group demo --group test --group lint
 	@touch $@
 
 demo: env  ## a trained policy walks a simulated G1 over real DDS, about a minute; ARGS="--json out.json"
