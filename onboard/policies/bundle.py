@@ -17,7 +17,7 @@ from onboard.policies.model import Model, read_model
 from onboard.policies.motion import MotionFrames
 from onboard.policies.motion_sources import load_frames
 from onboard.policies.session import OnnxSession
-from onboard.policies.term_checks import with_provider
+from onboard.policies.term_checks import unstated_ranges, with_provider
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,7 @@ def load_policy(
     defaults = draft.complete()
     where = draft.where + "".join(f" with {override}" for override in overrides)
     contract = convert(draft.data, Contract, where)
+    defaults += unstated_ranges(contract)
     if provider is not None:
         contract, said = with_provider(contract, provider)
         defaults += said

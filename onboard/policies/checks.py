@@ -40,6 +40,7 @@ def check_contract(
         _check_inputs(contract, name, models[name], widths, at)
         _check_outputs(graph, models[name], at)
         widths |= {f"{name}.{key}": port.size for key, port in models[name].outputs.items()}
+    _check_providers(contract, where)
     try:
         with_policy_overrides(load_safety(), contract.safety, where)
     except ConfigError as error:
@@ -72,6 +73,13 @@ def _check_joint(contract: Contract, robot: RobotConfig, joint: str, where: str)
         raise PolicyError(f"{where}: {error}; a policy runs on the robot it was trained for") from error
     if joint not in contract.joints:
         raise PolicyError(f"{where}: '{joint}' is not in 'joints', so it has no gains and no default; add it")
+
+
+def _check_providers(contract: Contract, where: str) -> None:
+    read = {term.term for graph in contract.graphs for term in terms_of(contract, graph)}
+    for name in contract.providers:
+        if name not in read:
+            raise PolicyError(f"{where}: providers.{name}: the policy reads no such term; leave it out")
 
 
 def _check_motion(contract: Contract, models: Mapping[str, ModelInfo], where: str) -> None:

@@ -59,12 +59,13 @@ def external_files(path: Path) -> list[Path]:
             f"{path}: can't be read ({error.strerror}); give the path of an ONNX file"
         ) from error
     names = sorted({content[m.end() : m.end() + m["length"][0]] for m in _LOCATION.finditer(content)})
-    files = [path.parent / name.decode("utf-8", "replace") for name in names]
-    for file in files:
-        if file.resolve().parent != path.parent.resolve():
-            raise PolicyError(f"{path}: keeps weights in '{file}', outside its folder; export it again")
+    relative = [Path(name.decode("utf-8", "replace")) for name in names]
+    files = [path.parent / name for name in relative]
+    for name, file in zip(relative, files, strict=True):
+        if name.is_absolute() or ".." in name.parts:
+            raise PolicyError(f"{path}: keeps weights in '{name}', outside its folder; export it again")
         if not file.exists():
-            raise PolicyError(f"{path}: keeps its weights in '{file.name}', which is missing; copy it beside")
+            raise PolicyError(f"{path}: keeps its weights in '{name}', which is missing; copy it beside")
     return files
 
 

@@ -4,22 +4,21 @@ The observation plans of all graphs index into this vector, so a tick costs a fe
 gather per graph, however many terms there are.
 """
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onboard.configs.robot import N_JOINTS, RobotConfig
+from onboard.policies import fillers
 from onboard.policies.command import MotionCommand
 from onboard.policies.contract import Contract
+from onboard.policies.fillers import Filler
 from onboard.policies.motion import MotionPlayer
-from onboard.policies.phase import TURN, GaitClock
-from onboard.policies.rotations import gravity_in_body, roll_pitch_of
+from onboard.policies.phase import GaitClock
 from onboard.runtime.link import State
 
 Float32Array = NDArray[np.float32]
-Filler = Callable[[State, MotionCommand, int], None]
 
 _FIXED = {
     "q": N_JOINTS,
@@ -63,6 +62,7 @@ class Signals:
         hold: (29,) view, rad: what joints are asked to hold; from the contract until overwritten.
         actions: per graph, (A,) view: its last raw output.
         provided: per privileged signal, the view that its provider writes.
+        phase: (2,) gait clock, rad.
     """
 
     def __init__(
@@ -86,7 +86,6 @@ class Signals:
         """
         self._contract = contract
         self._motion = motion
-        self._imu_m = robot.imu.pelvis_m
         self._gait = GaitClock(contract.gait, 1.0 / contract.rate_hz) if contract.gait else None
         self._slices = _layout(contract, constants, outputs)
         self.values: Float32Array = np.zeros(max(part.stop for part in self._slices.values()), np.float32)
@@ -102,7 +101,7 @@ class Signals:
         for view in self.provided.values():
             view[:] = np.nan
         self.phase: Float32Array = np.zeros(2, np.float32)
-        self._fillers = self._choose(frozenset(used))
+        self._fillers = self._choose(frozenset(used), robot.imu.pelvis_m)
 
     def view(self, signal: str) -> Float32Array:
         """The part of the vector that holds one signal."""
@@ -132,98 +131,30 @@ class Signals:
         if self._gait is not None:
             self._gait.commit()
 
-    def _choose(self, used: frozenset[str]) -> list[Filler]:
-        fillers: list[Filler] = []
-        rows: tuple[tuple[frozenset[str], Callable[[], Filler]], ...] = (
-            (frozenset({"q"}), self._joint_positions),
-            (frozenset({"dq"}), self._joint_velocities),
-            (frozenset({"gyro"}), self._gyro),
-            (frozenset({"gravity"}), self._gravity),
-            (frozenset({"roll_pitch"}), self._roll_pitch),
-            (_COMMAND, self._command),
-            (frozenset({"base_lin_vel_imu"}), self._imu_velocity),
-        )
-        for names, make in rows:
-            if names & used:
-                fillers.append(make())
-        if self._gait is not None:
-            fillers.append(self._gait_clock(self._gait))
-        if self._motion is not None:
-            fillers.append(self._reference(self._motion, "anchor" in used))
-        return fillers
-
-    def _joint_positions(self) -> Filler:
-        view = self.view("q")
-        return lambda state, _command, _step: np.copyto(view, state.q)
-
-    def _joint_velocities(self) -> Filler:
-        view = self.view("dq")
-        return lambda state, _command, _step: np.copyto(view, state.dq)
-
-    def _gyro(self) -> Filler:
-        view = self.view("gyro")
-        if self._contract.imu == "torso":
-            return lambda state, _command, _step: np.copyto(view, state.torso_gyro)
-        return lambda state, _command, _step: np.copyto(view, state.gyro_body)
-
-    def _gravity(self) -> Filler:
-        view, torso = self.view("gravity"), self._contract.imu == "torso"
-
-        def fill(state: State, _command: MotionCommand, _step: int) -> None:
-            view[:] = gravity_in_body((state.torso_quat_wxyz if torso else state.quat_wxyz).tolist())
-
-        return fill
-
-    def _roll_pitch(self) -> Filler:
-        view, torso = self.view("roll_pitch"), self._contract.imu == "torso"
-
-        def fill(state: State, _command: MotionCommand, _step: int) -> None:
-            view[:] = roll_pitch_of((state.torso_quat_wxyz if torso else state.quat_wxyz).tolist())
-
-        return fill
-
-    def _imu_velocity(self) -> Filler:
-        pelvis, view = self.view("base_lin_vel"), self.view("base_lin_vel_imu")
-        x, y, z = self._imu_m
-
-        def fill(state: State, _command: MotionCommand, _step: int) -> None:
-            vx, vy, vz = pelvis.tolist()
-            wx, wy, wz = state.gyro_body.tolist()
-            view[:] = (vx + wy * z - wz * y, vy + wz * x - wx * z, vz + wx * y - wy * x)
-
-        return fill
-
-    def _command(self) -> Filler:
+    def _choose(self, used: frozenset[str], imu_m: tuple[float, ...]) -> list[Filler]:
+        view, torso = self.view, self._contract.imu == "torso"
         start = self._slices["velocity"].start
-        view = self.values[start : self._slices["waist"].stop]
-        return lambda _state, command, _step: np.copyto(view, command.values)
-
-    def _gait_clock(self, gait: GaitClock) -> Filler:
-        sine, cosine, share = self.view("gait_sin"), self.view("gait_cos"), self.view("gait_phase")
-        phase = self.phase[: len(share)]
-
-        def fill(_state: State, command: MotionCommand, step: int) -> None:
-            gait.update(step, command)
-            phase[:] = gait.angles_rad
-            sine[:] = [math.sin(angle) for angle in gait.angles_rad]
-            cosine[:] = [math.cos(angle) for angle in gait.angles_rad]
-            share[:] = [angle % TURN / TURN for angle in gait.angles_rad]
-
-        return fill
-
-    def _reference(self, motion: MotionPlayer, with_anchor: bool) -> Filler:
-        table = self.values[self._slices["ref_q"].start : self._slices["ref_yaw_rate"].stop]
-        anchor, share = self.view("anchor"), self.view("motion_phase")
-
-        def fill(state: State, _command: MotionCommand, step: int) -> None:
-            motion.seek(step)
-            share[0] = motion.phase
-            if motion.has_frames:
-                np.copyto(table, motion.row)
-            if with_anchor:
-                anchor[:] = motion.anchor_columns(state)
-
-        return fill
+        whole_command = self.values[start : self._slices["waist"].stop]
+        rows: tuple[tuple[frozenset[str], Filler], ...] = (
+            (frozenset({"q"}), fillers.joint_positions(view("q"))),
+            (frozenset({"dq"}), fillers.joint_velocities(view("dq"))),
+            (frozenset({"gyro"}), fillers.gyro(view("gyro"), torso)),
+            (frozenset({"gravity"}), fillers.gravity(view("gravity"), torso)),
+            (frozenset({"roll_pitch"}), fillers.roll_pitch(view("roll_pitch"), torso)),
+            (_COMMAND, fillers.command(whole_command)),
+            (
+                frozenset({"base_lin_vel_imu"}),
+                fillers.imu_velocity(view("base_lin_vel_imu"), view("base_lin_vel"), imu_m),
+            ),
+        )
+        chosen = [fill for names, fill in rows if names & used]
+        if self._gait is not None:
+            sine, cosine, share = view("gait_sin"), view("gait_cos"), view("gait_phase")
+            chosen.append(fillers.gait(self._gait, sine, cosine, share, self.phase[: len(share)]))
+        if self._motion is not None:
+            row = self.values[self._slices["ref_q"].start : self._slices["ref_yaw_rate"].stop]
+            chosen.append(fillers.reference(self._motion, row, view("motion_phase"), view("anchor")))
+        return chosen
 
 
 def _layout(

@@ -64,6 +64,15 @@ def with_provider(contract: Contract, provider: str) -> tuple[Contract, list[str
     return msgspec.structs.replace(contract, providers=providers), said
 
 
+def unstated_ranges(contract: Contract) -> list[str]:
+    """A sentence for every velocity range that a policy which follows velocities does not state."""
+    read = {term.term for graph in contract.graphs for term in terms_of(contract, graph)}
+    keys = [key for key in ("lin_vel_x", "lin_vel_y", "ang_vel_z") if getattr(contract.commands, key) is None]
+    if not keys or read.isdisjoint({"velocity", "velocity_xy", "velocity_yaw"}):
+        return []
+    return [f"commands: no range stated for {', '.join(keys)}; the runtime's own bounds apply"]
+
+
 def _check_needs(contract: Contract, graph: str, kind: Kind, where: str) -> None:
     if kind.width == "action" and contract.graphs[graph].action is None:
         raise PolicyError(

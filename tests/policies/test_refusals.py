@@ -81,6 +81,7 @@ def test_the_sum_of_terms_is_not_the_width(tmp_path: Path) -> None:
         ),
         (lambda d: d.update(safety={"events": {"ROLLL": {"limit": 1.0}}}), "safety.events.ROLLL"),
         (lambda d: d["graphs"]["policy"].update(logged=["value"]), "no output 'value'"),
+        (lambda d: d.update(providers={"base_height": "external"}), "reads no such term; leave it out"),
         (
             lambda d: d["graphs"]["policy"]["inputs"].update(time_step={"carries": "motion_index"}),
             "no input 'time_step'; it has: obs",

@@ -41,9 +41,9 @@ class Draft:
         for key, why in self.needs.items():
             if not has(data, key):
                 raise PolicyError(f"{self.where}: missing '{key}': {why}; give --set {key}=VALUE")
-        if data.get("start_rad") is None and (data.get("motion") or {}).get("source") in ("file", "onnx"):
+        if "start_rad" not in data and (data.get("motion") or {}).get("source") in ("file", "onnx"):
             said.append("start_rad: not stated, the first frame of the reference motion taken")
-        elif data.get("start_rad") is None and data.get("default_rad") is not None:
+        elif "start_rad" not in data and data.get("default_rad") is not None:
             data["start_rad"] = list(data["default_rad"])
             said.append("start_rad: not stated, default_rad taken: the robot starts in the default pose")
         for key, origin, reason in (
@@ -53,9 +53,6 @@ class Draft:
             if data.get(key) is None and data.get(origin) is not None:
                 data[key] = list(data[origin])
                 said.append(f"{key}: not stated, {origin} taken: {reason}")
-        for key in ("lin_vel_x", "lin_vel_y", "ang_vel_z"):
-            if _reads_velocity(data) and (data.get("commands") or {}).get(key) is None:
-                said.append(f"commands.{key}: no range stated, commands are not limited")
         return said
 
 
@@ -76,8 +73,3 @@ def has(data: Data, key: str) -> bool:
             return False
         node = node[part]
     return True
-
-
-def _reads_velocity(data: Data) -> bool:
-    text = str(data.get("graphs"))
-    return any(f"'{term}'" in text for term in ("velocity", "velocity_xy", "velocity_yaw"))

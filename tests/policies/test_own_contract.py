@@ -1,0 +1,72 @@
+"""A contract written as text and read back is the same contract, whatever family it came from."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from onboard.configs.errors import OnboardError
+from onboard.policies.bundle import PolicyBundle, load_policy
+from onboard.policies.policy import Policy
+from onboard.runtime.link import State
+from tests.policies.models import ROBOT, contract_data, random_state, write_bundle, zeros_model
+from tests.policies.test_golden import PRESETS, SHIPPED
+from tests.shared import shared_folder
+
+
+def copied(bundle: PolicyBundle, folder: Path) -> PolicyBundle:
+    """The bundle as a folder with a contract.yaml, loaded again."""
+    files = {str(graph.model) for graph in bundle.contract.graphs.values()}
+    files |= {
+        str(path.relative_to(bundle.folder)) for model in bundle.models.values() for path in model.sha256
+    }
+    if bundle.contract.motion is not None and bundle.contract.motion.file is not None:
+        files.add(bundle.contract.motion.file)
+    for name in files:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(bundle.folder / name, folder / name)
+    (folder / "contract.yaml").write_bytes(msgspec.yaml.encode(bundle.contract))
+    return load_policy(folder, ROBOT)
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, *PRESETS])
+def test_every_family_survives_being_written_down(tmp_path: Path, name: str) -> None:
+    path = name if name in SHIPPED else shared_folder("policies", name)
+    bundle = load_policy(path, ROBOT, PRESETS.get(name), provider="simulator_truth")
+    again = copied(bundle, tmp_path)
+    assert again.contract == bundle.contract
+    assert again.format == "contract.yaml"
+    assert all(text.startswith("commands: no range stated") for text in again.defaults)
+    assert list(again.model_paths.values()) == list(bundle.model_paths.values())
+    first, second = Policy(bundle, ROBOT), Policy(again, ROBOT)
+    rng, state = np.random.default_rng(1), State()
+    for policy in (first, second):
+        policy.reset(random_state(np.random.default_rng(0), state))
+        policy.provide_base_velocity((0.1, 0.2, 0.3))
+    for step in range(6):
+        random_state(rng, state)
+        rows = []
+        for policy in (first, second):
+            command = policy.neutral_command()
+            command.set_velocity(0.3, -0.1, 0.2)
+            obs = policy.observe(state, command, step)
+            raw = policy.infer()
+            rows.append((obs.tobytes(), raw.tobytes(), policy.target(raw).tobytes()))
+            policy.commit(raw)
+        assert rows[0] == rows[1]
+
+
+def test_a_preset_beside_a_contract_is_refused(tmp_path: Path) -> None:
+    zeros_model(tmp_path / "policy.onnx", 3, 12)
+    folder = write_bundle(tmp_path, contract_data([{"terms": [{"term": "gyro"}]}]))
+    with pytest.raises(OnboardError, match=r"--preset falcon: this policy has a contract\.yaml, which says"):
+        load_policy(folder, ROBOT, preset="falcon")
+
+
+@pytest.mark.parametrize("text", ["- a list\n", "", "key: [\n"])
+def test_a_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "contract.yaml").write_text(text)
+    with pytest.raises(OnboardError, match=r"contract\.yaml"):
+        load_policy(tmp_path, ROBOT)
