@@ -103,6 +103,14 @@ def test_show_tells_ages_and_undriven_joints(tmp_path: Path, capsys: pytest.Capt
     assert "0:3 +3…" in shown
 
 
+def test_show_tells_index_inputs_and_outputs_that_are_not_used(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", "show", "holosoma_wbt_fastsac"]) == 0
+    shown = capsys.readouterr().out
+    assert "motion_index" in shown
+    assert "not used" in shown
+    assert "start" in shown, "the first frame of the dance is not the default pose"
+
+
 @pytest.mark.parametrize(
     ("argv", "expected"),
     [

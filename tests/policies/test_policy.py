@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from onboard.configs.errors import PolicyError
 from onboard.policies.bundle import load_policy
 from onboard.policies.policy import Policy
 from onboard.runtime.link import State
@@ -181,6 +182,32 @@ def test_recurrent_state_is_carried_and_reset(tmp_path: Path) -> None:
             assert policy.extras["policy.init_out"].tolist() == [step == 0]
             assert policy.extras["policy.h_out"].tolist() == [3.0 * (step + 1)] * 12
             policy.commit(raw)
+
+
+def test_an_input_or_a_state_left_out_is_refused(tmp_path: Path) -> None:
+    recurrent_model(tmp_path / "policy.onnx")
+    data = contract_data([{"terms": [{"term": "gyro"}]}])
+    graph = data["graphs"]["policy"]
+    graph["inputs"]["is_init"] = {"carries": "first_tick"}
+    with pytest.raises(
+        PolicyError, match=r"the ONNX input 'h_in' \(1, 12\) is not described; add it to 'inputs'"
+    ):
+        load_policy(write_bundle(tmp_path, data), ROBOT)
+    graph["recurrent"] = [{"input": "h_in", "output": "init_out"}]
+    with pytest.raises(PolicyError, match="'h_in' and 'init_out' differ in size"):
+        load_policy(write_bundle(tmp_path, data), ROBOT)
+
+
+def test_the_torso_imu_is_read_where_the_contract_says_so(tmp_path: Path) -> None:
+    linear_model(tmp_path / "policy.onnx", np.zeros((8, 12)))
+    layout = [{"terms": [{"term": "gyro"}, {"term": "gravity"}, {"term": "base_roll_pitch"}]}]
+    policy = Policy(load_policy(write_bundle(tmp_path, contract_data(layout, imu="torso")), ROBOT), ROBOT)
+    state = random_state(np.random.default_rng(0))
+    state.torso_gyro[:] = (1.0, 2.0, 3.0)
+    state.torso_quat_wxyz[:] = (np.cos(0.1), np.sin(0.1), 0.0, 0.0)  # rolled by 0.2 rad
+    policy.reset(state)
+    obs = policy.observe(state, policy.neutral_command(), 0)
+    assert obs == pytest.approx([1, 2, 3, 0, -np.sin(0.2), -np.cos(0.2), 0.2, 0], abs=1e-6)
 
 
 def two_graphs(folder: Path) -> Policy:

@@ -99,6 +99,58 @@ def test_a_contradiction_is_named(tmp_path: Path, change: Callable[[Data], objec
     assert expected in refused(tmp_path, change)
 
 
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda d: terms(d)[0].update(scale=float("inf")), "term 'gyro': a number is not finite"),
+        (lambda d: terms(d)[0].update(clip=[1.0, -1.0]), "clip [1.0, -1.0] is not [lower, upper]"),
+        (
+            lambda d: d["graphs"]["policy"]["inputs"]["obs"].update(
+                normaliser={"mean": [0.0], "deviation": [1.0, 1.0], "epsilon": 0.0}
+            ),
+            "1 means, 2 deviations",
+        ),
+        (
+            lambda d: d["graphs"]["policy"]["inputs"]["obs"].update(
+                normaliser={"mean": [0.0], "deviation": [0.0], "epsilon": 0.0}
+            ),
+            "a deviation is not positive",
+        ),
+        (
+            lambda d: d["graphs"]["policy"]["inputs"]["obs"].update(
+                normaliser={"mean": [0.0], "deviation": [1.0], "epsilon": 0.0}
+            ),
+            "normaliser: 1 means for 18 numbers",
+        ),
+        (
+            lambda d: d["graphs"]["policy"]["inputs"].update(obs={}),
+            "an input that carries terms has 0 blocks",
+        ),
+        (lambda d: d["graphs"]["policy"].pop("action"), "no graph has an action"),
+        (
+            lambda d: d["graphs"]["policy"].update(recurrent=[{"input": "h_in", "output": "h_out"}]),
+            "the ONNX file has no input 'h_in'",
+        ),
+        (lambda d: action(d).update(base="start"), "Invalid enum value 'start'"),
+        (lambda d: action(d).update(scale=float("nan")), "action.scale is nan"),
+        (
+            lambda d: d.update(target_clip={"lower": [0.0], "upper": [1.0] * 29}),
+            "target_clip.lower has 1 numbers",
+        ),
+    ],
+)
+def test_numbers_and_ports_that_make_no_sense(
+    tmp_path: Path, change: Callable[[Data], object], expected: str
+) -> None:
+    assert expected in refused(tmp_path, change)
+
+
+def test_an_input_that_the_contract_does_not_describe_is_refused(tmp_path: Path) -> None:
+    linear_model(tmp_path / "policy.onnx", np.zeros((18, 12)), name="observations")
+    with pytest.raises(PolicyError, match="the ONNX file has no input 'obs'; it has: observations"):
+        load_policy(write_bundle(tmp_path, contract_data(BLOCKS)), ROBOT)
+
+
 def test_every_joint_of_the_robot_needs_gains(tmp_path: Path) -> None:
     def drop_wrists(data: Data) -> None:
         for key in ("joints", "kp", "kd", "default_rad", "start_rad", "hold_rad"):
