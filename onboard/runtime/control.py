@@ -30,7 +30,7 @@ from onboard.runtime.rehearsal import Rehearsal
 from onboard.runtime.shm import Shared
 from onboard.runtime.watch import SharedWatch
 
-PREWARM_LEAD_NS = 700_000
+PREWARM_LEAD_NS = 1_500_000
 """How long before a grid point the dry pass begins; it takes about a fifth of that."""
 
 

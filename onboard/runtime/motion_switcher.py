@@ -137,6 +137,16 @@ class MotionSwitcher:
             time.sleep(_BUSY_PAUSE_S)
         raise LinkError(f"motion switcher: {fault}")
 
+    def _wait_for_service(self) -> None:
+        until = time.monotonic() + self._timeout_s
+        while not (self._requests.matched() and self._answers.matched()):
+            if time.monotonic() > until:
+                raise LinkError(
+                    f"no motion switcher found within {self._timeout_s:g} s on {self._where}; "
+                    "is this the robot's network, and is its service up?"
+                )
+            time.sleep(0.01)
+
     def _ask(self, api: Api, parameter: dict[str, str] | None) -> int:
         """Send one request; its number."""
         number = time.monotonic_ns()

@@ -184,8 +184,8 @@ class RealRun:
             self._process.stderr.close()
         if self._shared is not None:
             self._shared.close()
-        for left in default_folder().glob(f"onboard-{self.pid}-*.shm"):
-            left.unlink()
+        for mapping in default_folder().glob(f"onboard-{self.pid}-*.shm"):
+            mapping.unlink()
 
 
 def _processes(part: str) -> list[int]:
