@@ -13,7 +13,7 @@ from onboard.policies.checks import check_contract
 from onboard.policies.contract import Contract
 from onboard.policies.layout import graph_sources
 from onboard.policies.loaders import read_draft
-from onboard.policies.model import Model, read_model
+from onboard.policies.model import Model, file_sha256, read_model
 from onboard.policies.motion import MotionFrames
 from onboard.policies.motion_sources import load_frames
 from onboard.policies.session import OnnxSession
@@ -50,8 +50,12 @@ class PolicyBundle:
 
     @property
     def model_paths(self) -> dict[str, str]:
-        """Path to sha256 of every model file, external weights included."""
-        return {str(path): digest for model in self.models.values() for path, digest in model.sha256.items()}
+        """Path to sha256 of every file that decides what the policy does: models, weights, motion."""
+        files = {path: digest for model in self.models.values() for path, digest in model.sha256.items()}
+        if self.contract.motion is not None and self.contract.motion.file is not None:
+            motion = self.folder / self.contract.motion.file
+            files[motion] = file_sha256(motion)
+        return {str(path): digest for path, digest in files.items()}
 
     @property
     def start_rad(self) -> tuple[float, ...]:

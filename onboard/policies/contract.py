@@ -190,6 +190,12 @@ class Commands(Struct, frozen=True, forbid_unknown_fields=True):
     ang_vel_z: Pair | None = None
     height_m: float = 0.0
 
+    def __post_init__(self) -> None:
+        for key in ("lin_vel_x", "lin_vel_y", "ang_vel_z"):
+            limits = getattr(self, key)
+            if limits is not None and not limits[0] <= limits[1]:
+                raise ValueError(f"{key} {list(limits)}: expected [lower, upper]")
+
 
 class TargetClip(Struct, frozen=True, forbid_unknown_fields=True):
     """Bounds of the joint targets that belong to the policy itself, rad, in the order of `joints`."""

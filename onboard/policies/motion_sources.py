@@ -23,6 +23,13 @@ Floats = NDArray[np.float64]
 FAR = 10**6
 """A frame index beyond every motion; graphs clamp it to their last frame."""
 
+UNIT_MARGIN = 0.01
+"""How far the norm of a quaternion in a file may be from 1; files are rounded to a few digits."""
+
+LYING_RAD, UPRIGHT_RAD = 1.0, 0.6
+"""A reference that is tilted by more than the first as stated, but by less than the second with its
+quaternions read the other way round, was stated the wrong way round."""
+
 SETTLED = 500
 """So many frames in a row, 10 s at 50 Hz, that equal the last one are taken for the end."""
 
@@ -43,12 +50,11 @@ def load_frames(
     if motion.embedded is not None:
         return _embedded(motion, motion.embedded, models[motion.embedded.graph], slots)
     path = folder / str(motion.file)
-    reader = _READERS.get(path.suffix)
-    if reader is None:
-        raise PolicyError(f"{path}: unknown kind of motion file; expected one of {', '.join(_READERS)}")
+    if path.suffix != ".csv":
+        raise PolicyError(f"{path}: unknown kind of motion file; expected a .csv of root pose and joints")
     if not path.exists():
         raise PolicyError(f"{path}: the contract's motion file is missing; copy it there or set motion.file")
-    return reader(path, motion, slots, contract.rate_hz, robot)
+    return _from_csv(path, motion, slots, contract.rate_hz, robot)
 
 
 def _embedded(motion: Motion, embedded: EmbeddedMotion, model: Model, slots: list[int]) -> MotionFrames:
@@ -74,7 +80,7 @@ def _embedded(motion: Motion, embedded: EmbeddedMotion, model: Model, slots: lis
     return MotionFrames(
         joint_pos=_to_slots(joint_pos, slots),
         joint_vel=_to_slots(joint_vel, slots),
-        anchor_quat=_wxyz(anchor, motion),
+        anchor_quat=_wxyz(anchor, motion, model.path),
         root=np.full((len(rows), ROOT_WIDTH), np.nan, np.float32),
     )
 
@@ -101,23 +107,14 @@ def _same_beyond(frame: Callable[[int], NDArray[np.float32]], start: int, last: 
     return all(np.array_equal(frame(number), last) for number in powers)
 
 
-def _csv(path: Path, motion: Motion, slots: list[int], rate_hz: float, robot: RobotConfig) -> MotionFrames:
-    """Rows of root x y z, root quaternion, joints; no header."""
-    try:
-        table = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
-    except (OSError, ValueError) as error:
-        raise PolicyError(
-            f"{path}: not a table of numbers ({error}); expected rows without a header"
-        ) from error
-    if table.shape[1] != 7 + len(slots):
-        raise PolicyError(
-            f"{path}: {table.shape[1]} columns, expected {7 + len(slots)}: root x y z, quaternion, "
-            f"{len(slots)} joints"
-        )
+def _from_csv(
+    path: Path, motion: Motion, slots: list[int], rate_hz: float, robot: RobotConfig
+) -> MotionFrames:
+    table = _read_table(path, 7 + len(slots))
     if motion.rate_hz is None:
         raise PolicyError(f"{path}: its frame rate is not stated; --set motion.rate_hz=30, or what it is")
     root_pos = resample_linear(table[:, :3], motion.rate_hz, rate_hz)
-    root_quat = resample_rotation(_wxyz(table[:, 3:7], motion), motion.rate_hz, rate_hz)
+    root_quat = resample_rotation(_wxyz(table[:, 3:7], motion, path), motion.rate_hz, rate_hz)
     joints = resample_linear(table[:, 7:], motion.rate_hz, rate_hz)
     joint_pos = _to_slots(joints.astype(np.float32), slots)
     joint_vel = _to_slots(np.gradient(joints, 1.0 / rate_hz, axis=0).astype(np.float32), slots)
@@ -126,6 +123,24 @@ def _csv(path: Path, motion: Motion, slots: list[int], rate_hz: float, robot: Ro
         waist = joint_pos[:, [robot.joint_names.index(name) for name in WAIST]].astype(np.float64)
         anchor = np.array([torso_from_pelvis(q, *w) for q, w in zip(root_quat, waist, strict=True)])
     return MotionFrames(joint_pos, joint_vel, anchor, _root_terms(root_pos, root_quat, rate_hz))
+
+
+def _read_table(path: Path, columns: int) -> Floats:
+    """Rows of root x y z, root quaternion, joints; no header."""
+    try:
+        table: Floats = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
+    except (OSError, ValueError) as error:
+        raise PolicyError(
+            f"{path}: not a table of numbers ({error}); expected rows without a header"
+        ) from error
+    if table.shape[1] != columns:
+        raise PolicyError(
+            f"{path}: {table.shape[1]} columns, expected {columns}: root x y z, quaternion, "
+            f"{columns - 7} joints"
+        )
+    if len(table) < 2 or not np.isfinite(table).all():
+        raise PolicyError(f"{path}: {len(table)} rows; expected at least two, and finite numbers throughout")
+    return table
 
 
 def _root_terms(root_pos: Floats, root_quat: Floats, rate_hz: float) -> NDArray[np.float32]:
@@ -141,11 +156,33 @@ def _root_terms(root_pos: Floats, root_quat: Floats, rate_hz: float) -> NDArray[
     return np.array(rows, np.float32)
 
 
-_READERS = {".csv": _csv}
+def _wxyz(quats: Floats, motion: Motion, path: Path) -> Floats:
+    """Quaternions (T, 4) of the reference as w, x, y, z.
+
+    Raises:
+        PolicyError: they are not of unit length, or only stand upright in the other order.
+    """
+    norms = np.linalg.norm(quats, axis=1)
+    if np.abs(norms - 1.0).max() > UNIT_MARGIN:
+        raise PolicyError(
+            f"{path}: the reference's quaternions have norms from {norms.min():.3g} to {norms.max():.3g}, "
+            "expected 1: these columns are no quaternions"
+        )
+    orders = {"xyzw": np.roll(quats, 1, axis=1), "wxyz": quats}
+    stated = orders.pop(str(motion.quat_order))
+    other, swapped = orders.popitem()
+    if _median_tilt(stated) > LYING_RAD and _median_tilt(swapped) < UPRIGHT_RAD:
+        raise PolicyError(
+            f"{path}: read as {motion.quat_order}, the reference lies on its side (tilted by "
+            f"{_median_tilt(stated):.2f} rad); as {other} it stands: --set motion.quat_order={other}"
+        )
+    return stated
 
 
-def _wxyz(quats: Floats, motion: Motion) -> Floats:
-    return np.roll(quats, 1, axis=1) if motion.quat_order == "xyzw" else quats
+def _median_tilt(quats_wxyz: Floats) -> float:
+    """Angle between the body's z axis and the vertical, rad."""
+    cosine = 1.0 - 2.0 * (quats_wxyz[:, 1] ** 2 + quats_wxyz[:, 2] ** 2)
+    return float(np.median(np.arccos(np.clip(cosine, -1.0, 1.0))))
 
 
 def _to_slots(values: NDArray[np.float32], slots: list[int]) -> NDArray[np.float32]:

@@ -213,6 +213,11 @@ def test_23_joints_go_to_their_slots_by_name(tmp_path: Path) -> None:
         ({"observations": {"base_lin_vel": {"scale": [1.0] * 3}}}, "no provider is named"),
         ({"actions": {"A": {"scale": [1.0] * 29, "joint_names": ["nose"]}}}, "matches none of the joints"),
         ({"actions": {"A": {"scale": [1.0] * 29, "joint_ids": [29]}}}, "leaves 0 to 28"),
+        ({"actions": {"A": {"scale": [1.0] * 29, "clip": [[-1, 1]]}}}, "clip has 1 pairs for 29 joints"),
+        (
+            {"commands": {"base_velocity": {"ranges": {"lin_vel_x": [1.0, -1.0]}}}},
+            r"lin_vel_x \[1.0, -1.0\]: expected \[lower, upper\]",
+        ),
     ],
 )
 def test_contradictions_are_refused(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:

@@ -162,12 +162,24 @@ def test_root_terms_are_in_the_heading_of_the_root(tmp_path: Path) -> None:
     [
         ("1,2,3\n4,5,6\n", "3 columns, expected 36: root x y z, quaternion, 29 joints"),
         ("x,y\n1,2\n", "not a table of numbers"),
+        (",".join(["0"] * 6 + ["1"] + ["0"] * 29) + "\n", "1 rows; expected at least two"),
+        ((",".join(["nan"] * 6 + ["1"] + ["0"] * 29) + "\n") * 2, "finite numbers throughout"),
+        ((",".join(["0"] * 36) + "\n") * 2, "no quaternions"),
     ],
 )
 def test_a_csv_that_is_none_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / "m.csv").write_text(text)
     with pytest.raises(PolicyError, match=expected):
         tracking_policy(tmp_path, CSV)
+
+
+def test_the_wrong_quaternion_order_is_noticed(tmp_path: Path) -> None:
+    write_csv(tmp_path, yaw=2.0)
+    with pytest.raises(
+        PolicyError, match=r"read as wxyz, the reference lies .* --set motion\.quat_order=xyzw"
+    ):
+        tracking_policy(tmp_path, CSV | {"quat_order": "wxyz"})
+    tracking_policy(tmp_path, CSV)
 
 
 def test_a_missing_motion_and_a_missing_rate_are_refused(tmp_path: Path) -> None:

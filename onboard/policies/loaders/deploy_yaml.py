@@ -23,6 +23,9 @@ NAME = "deploy.yaml"
 CSV_RATE_HZ = 30.0
 """Frame rate of the CSV motions that these projects ship; no file states it."""
 
+UNBOUNDED_RAD = 1e6
+"""Stands for no bound in a list of bounds."""
+
 _TAGS: Tags = {
     "tag:yaml.org,2002:python/tuple": list,
     "tag:yaml.org,2002:python/object/apply:builtins.slice": lambda _arguments: None,
@@ -101,7 +104,7 @@ def read(files: BundleFiles, robot: RobotConfig) -> Draft:
         draft.data["gait"] = {"period_s": reader.gait_period_s, "offsets_rad": [0.0]}
     if reader.follows_motion:
         _add_motion(draft, path, robot)
-    _add_target_clip(draft.data, next(iter(config.actions.values())))
+    _add_target_clip(draft.data, next(iter(config.actions.values())), path)
     return draft
 
 
@@ -183,13 +186,15 @@ def _commands(commands: dict[str, Any] | None) -> Data:
     }
 
 
-def _add_target_clip(data: Data, action: ActionConfig) -> None:
+def _add_target_clip(data: Data, action: ActionConfig, path: Path) -> None:
     """The file clips processed actions per driven joint; joints that it does not drive stay free."""
     if action.clip is None:
         return
-    free = (-1e9, 1e9)
-    pairs = dict(zip(data["graphs"]["policy"]["action"]["joints"], action.clip, strict=False))
-    ends = [pairs.get(joint, free) for joint in data["joints"]]
+    driven = data["graphs"]["policy"]["action"]["joints"]
+    if len(action.clip) != len(driven):
+        raise PolicyError(f"{path}: actions: clip has {len(action.clip)} pairs for {len(driven)} joints")
+    pairs = dict(zip(driven, action.clip, strict=True))
+    ends = [pairs.get(joint, (-UNBOUNDED_RAD, UNBOUNDED_RAD)) for joint in data["joints"]]
     data["target_clip"] = {"lower": [low for low, _ in ends], "upper": [high for _, high in ends]}
 
 
@@ -199,7 +204,7 @@ def _add_motion(draft: Draft, path: Path, robot: RobotConfig) -> None:
     motion: Data = {
         "source": "file",
         "rate_hz": CSV_RATE_HZ,
-        "joints": list(robot.joint_names),
+        "joints": [joint.name for joint in robot.joints if joint.valid],
         "quat_order": "xyzw",
         "anchor": "torso",
         "align": "yaw",
