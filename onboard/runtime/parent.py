@@ -247,7 +247,10 @@ class Parent:
     def _cycle(self) -> None:
         now = time.monotonic_ns()
         self.status.read()
-        self._console.look(self, now, self.status.mode)
+        if self.status.control["heartbeat_ns"]:
+            self._console.look(self, now, self.status.mode)
+        else:
+            self._console.look_at_signals(self)  # control has not ticked yet: a press would be lost
         self._note_flag()
         self._watch_gateway(now)
         self._watch_recorder()
