@@ -72,6 +72,27 @@ def convert(journal: Path, folder: Path | None = None) -> Path:
         )
     stream = _lowstate_rows(lowstate_journal(journal))
     target = rollout_path(journal, folder)
+    retry = f"make room, then: onboard log recover {journal} --out DIR"
+    write_rollout(target, info, found, rows, stream, retry)
+    return target
+
+
+def write_rollout(
+    target: Path, info: RunInfo, found: Scan, rows: np.ndarray, stream: np.ndarray | None, retry: str
+) -> None:
+    """Write the rollout file of rows in memory.
+
+    Args:
+        target: the file.
+        info: about the run.
+        found: what the scan of its journal said about gaps and the end.
+        rows: of the type `layout.journal_dtype`.
+        stream: samples of the full-rate stream, of the type `layout.lowstate_dtype`, or None.
+        retry: what to do on a full disk, for the message.
+
+    Raises:
+        RolloutError: no room, or the disk refuses.
+    """
 
     def fill(h5: h5py.File) -> None:
         clock = read_clock(rows["robot_tick"], rows["recv_ns"])
@@ -83,8 +104,7 @@ def convert(journal: Path, folder: Path | None = None) -> Path:
             _write_lowstate(h5.create_group("lowstate"), stream, rows, clock)
 
     size = rows.nbytes + (stream.nbytes if stream is not None else 0) + 16 * len(rows) + 2 * found.header.size
-    write_whole(target, size, fill, f"make room, then: onboard log recover {journal} --out DIR")
-    return target
+    write_whole(target, size, fill, retry)
 
 
 def rollout_path(journal: Path, folder: Path | None = None) -> Path:

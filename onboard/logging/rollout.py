@@ -64,6 +64,10 @@ class PolicyLog:
     _group: h5py.Group
     _where: str
 
+    def width(self, name: str) -> int:
+        """Numbers in a row of one dataset, see `column`."""
+        return int(self._group[self._path(name)].shape[1])
+
     def column(self, name: str, select: slice = slice(None)) -> np.ndarray:
         """One dataset, (len(rows), width).
 
@@ -71,7 +75,10 @@ class PolicyLog:
             name: `obs`, `action_policy`, `action_residual`, `action_combined`, or an extra's name.
             select: part of `rows`.
         """
-        return _read(self._group, f"extras/{name}" if name in self.extras else name, select, self._where)
+        return _read(self._group, self._path(name), select, self._where)
+
+    def _path(self, name: str) -> str:
+        return f"extras/{name}" if name in self.extras else name
 
 
 class Rollout:
