@@ -4,8 +4,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
+
+from onboard.configs.errors import OnboardError
 
 
 class Child:
@@ -76,14 +77,10 @@ def describe_exit(code: int | None) -> str:
     return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def wait_until(
-    condition: Callable[[], bool], timeout_s: float, beat: Callable[[], None], step_s: float = 0.005
-) -> bool:
-    """Poll `condition()` until true or time is up, calling `beat()` meanwhile."""
-    until = time.monotonic_ns() + int(timeout_s * 1e9)
-    while not condition():
-        if time.monotonic_ns() > until:
-            return False
-        beat()
-        time.sleep(step_s)
-    return True
+def child_main(body: Callable[[], int]) -> int:
+    """Run a child's body; an error that it raises on purpose becomes its last line and its exit code."""
+    try:
+        return body()
+    except OnboardError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code

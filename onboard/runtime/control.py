@@ -20,6 +20,7 @@ from onboard.configs.run import RunConfig
 from onboard.policies.policy import Policy
 from onboard.runtime import realtime
 from onboard.runtime.assembly import build_loop, make_plan
+from onboard.runtime.children import child_main
 from onboard.runtime.clock import GridClock
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.dds_link import DdsLink
@@ -146,4 +147,4 @@ def _may_begin(shared: Shared) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(child_main(main))

@@ -23,6 +23,7 @@ import numpy as np
 
 from onboard.configs.robot import N_JOINTS, RobotConfig, load_robot
 from onboard.runtime import realtime
+from onboard.runtime.children import child_main
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.gateway_core import Core, GatewayConfig, GatewayState, Inputs, make_config, step
 from onboard.runtime.idl import LowCmd, LowState
@@ -228,4 +229,4 @@ def _listen(robot: Robot) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(child_main(main))

@@ -74,12 +74,11 @@ def launch(
         OnboardError: the run could not start; nothing was sent.
     """
     config = plan.config
-    policy = Policy(plan.bundle, plan.robot)
-    record = record_type(policy)
-    info = run_info(plan, policy)
-    journal = _make_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
-    del policy
     with DdsDomain(config.domain, config.interface) as dds:
+        policy = Policy(plan.bundle, plan.robot)
+        record, info = record_type(policy), run_info(plan, policy)
+        journal = _make_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
+        del policy
 
         def own_the_motors(parent: Parent) -> None:
             if not config.dry:

@@ -3,13 +3,17 @@
 What is checked here is the order of events; how fast they follow each other is measured elsewhere.
 """
 
+import shutil
 import signal
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from onboard.configs.events import Mode
+from onboard.logging.convert import convert
 from onboard.logging.layout import SafetyFlag
 from onboard.logging.rollout import Rollout
 from onboard.runtime import idl
@@ -180,6 +184,35 @@ def test_a_second_publisher_before_the_start(tmp_path: Path) -> None:
         assert "somebody else commands the robot" in lines[-1]
         assert {frame.writer for frame in run.tap.listen()} == {run.tap.frames[0].writer}  # ours said nothing
         assert not list((tmp_path / "out").iterdir())
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that is full after some seconds of rows."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("a small file system can't be mounted here (needs root)")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_stops_nothing_and_loses_only_what_did_not_fit(tmp_path: Path, small_disk: Path) -> None:
+    script = "steps:\n  - {press: start, until: ramp}\n  - {until: hold, for_s: 6.0}\n"
+    with real_run(tmp_path, script, "--out", str(small_disk)) as run:
+        code, result = run.end()
+        assert code == 0
+        assert result["rollout"] is None
+        assert "RECORDER_BEHIND" in result["events"]
+        assert "onboard log recover" in run.errors()
+        (journal,) = small_disk.glob("*.journal")
+        with Rollout(convert(journal, tmp_path)) as rollout:
+            number = rollout.column("number").astype(int)
+            assert number.tolist() == list(range(1, len(number) + 1))
+            assert 100 < len(number) < 500
+            assert rollout.completeness == "truncated"
+            assert int(rollout.attributes["rows_lost"]) > 50
 
 
 def test_a_dry_run_commands_nothing(tmp_path: Path) -> None:
