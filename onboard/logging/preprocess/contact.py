@@ -5,11 +5,16 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from onboard.logging.preprocess.pipeline import Facts, Track
+
 THRESHOLD_N = 10.0
 """A foot that carries more than this is in contact; a G1 weighs about 340 N."""
 
 BUFFER_TICKS = 2
 """Ticks around a touchdown or lift-off that belong to it: 40 ms, about an impact with its estimator lag."""
+
+_FAR = 1 << 40
+"""More rows than any rollout has."""
 
 Labels = NDArray[np.int8]
 
@@ -91,13 +96,33 @@ def support(contact: np.ndarray) -> Labels:
     return np.where((contact < 0).any(1), Support.UNKNOWN, sides).astype(np.int8)
 
 
+def label_contact(
+    track: Track, threshold_n: float = THRESHOLD_N, buffer_ticks: int = BUFFER_TICKS
+) -> tuple[Track, Facts]:
+    """Step: contact by force where there is one, by the recorded estimate where there is none, and phases.
+
+    Returns:
+        The track with `contact` renewed, `foot_phase` (n, 2) and `phase` (n,), and the share of rows in
+        each phase and of feet whose contact came from a force.
+    """
+    by_force = contact_from_force(track["contact_force"], threshold_n)
+    contact = np.where(by_force >= 0, by_force, track["contact"]).astype(np.int8)
+    feet = foot_phases(contact, buffer_ticks)
+    phases = robot_phase(feet)
+    shares = {
+        phase.name.lower(): float(np.mean(phases == phase)) for phase in Phase if (phases == phase).any()
+    }
+    labelled = {**track, "contact": contact, "foot_phase": feet, "phase": phases}
+    return labelled, {"phases": shares, "from_force": float(np.mean(by_force >= 0))}
+
+
 def _distance(events: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """Rows from every row to the nearest event in its own unbroken block; a large number without one."""
+    """Rows from every row to the nearest event in its own unbroken block; `_FAR` without one."""
     rows = np.arange(len(block))
     if not len(events):
-        return np.full(len(rows), len(rows) + 1)
+        return np.full(len(rows), _FAR)
     right = np.searchsorted(events, rows)
     candidates = [events[np.clip(right + side, 0, len(events) - 1)] for side in (-1, 0)]
-    distances = [np.where(block[e] == block, np.abs(rows - e), len(rows) + 1) for e in candidates]
+    distances = [np.where(block[e] == block, np.abs(rows - e), _FAR) for e in candidates]
     nearest: np.ndarray = np.minimum(*distances)
     return nearest
