@@ -1,0 +1,1 @@
+"""What the robot can't measure, estimated from what it can: foot contact and force, base velocity."""
