@@ -1,45 +1,32 @@
-"""`onboard log`: look into rollout files, plot them, recover what a crash left."""
+"""`onboard log`: look into rollout files, plot and export them, recover what a crash left."""
 
+import importlib
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import tyro
-from rich.console import Console
-from rich.table import Table
 
 from onboard.cli.options import parse, write_json
 from onboard.configs.errors import OnboardError, RolloutError
 from onboard.logging.convert import convert
+from onboard.logging.hdf5 import check_seal
 from onboard.logging.rollout import Rollout
-from onboard.logging.summary import Spread, Summary, summarize
 
-USAGE = """usage: onboard log {info,plot,recover} FILE [options]
+VERBS = {
+    "info": "what rollouts hold: length, end, losses, timing; enough for a residual?",
+    "plot": "one picture of a rollout",
+    "verify": "compare the checksums of rollouts",
+    "recover": "make the rollout file of a journal that no recorder converted",
+}
 
-  info     what a rollout or journal holds: length, end, losses, timing
-  plot     one picture of a rollout
-  recover  make the rollout file of a journal that no recorder converted
+USAGE = """usage: onboard log VERB FILE... [options]
+
+{verbs}
 
 onboard log VERB --help explains one. Example: onboard log info rollouts/*.h5
 """
-
-
-@dataclass(frozen=True)
-class InfoArgs:
-    """What a rollout or journal holds: when, how long, how it ended, what is missing, how well it kept time.
-
-    Example: onboard log info rollouts/20260808T120000Z_g1_29dof_walk_none.h5
-    """
-
-    file: tyro.conf.Positional[Path]
-    """Rollout (.h5) or journal."""
-    json: str = ""
-    """Write the same as JSON there; `-` is standard output."""
-    unchecked: bool = False
-    """Skip the checksum, for a file that was changed on purpose."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +45,19 @@ class PlotArgs:
 
 
 @dataclass(frozen=True)
+class VerifyArgs:
+    """Compare the checksums of rollouts with their contents. Exit code 1: at least one is damaged.
+
+    Example: onboard log verify rollouts/*.h5
+    """
+
+    files: tyro.conf.Positional[tuple[Path, ...]]
+    """Rollouts (.h5)."""
+    json: str = ""
+    """Write what is wrong with each file as JSON there, null for nothing; `-` is standard output."""
+
+
+@dataclass(frozen=True)
 class RecoverArgs:
     """Make the rollout file of a journal that was left over: killed recorder, power cut, full disk.
 
@@ -73,28 +73,23 @@ class RecoverArgs:
     """Write the result as JSON there; `-` is standard output."""
 
 
+EXIT_DAMAGED = 1
 EXIT_WITH_LOSS = 3
 
 
 def run(argv: list[str]) -> int:
     """Run one of the verbs."""
-    verbs: dict[str, Callable[[list[str]], int]] = {"info": _info, "plot": _plot, "recover": _recover}
     verb = argv[0] if argv else ""
-    if verb in verbs:
-        return verbs[verb](argv[1:])
-    (sys.stdout if verb in {"-h", "--help"} else sys.stderr).write(USAGE)
-    return 0 if verb in {"-h", "--help"} else 2
-
-
-def _info(argv: list[str]) -> int:
-    args = parse(InfoArgs, "log info", InfoArgs.__doc__ or "", argv)
-    with Rollout(args.file, check=not args.unchecked) as rollout:
-        summary = summarize(rollout)
-    if args.json:
-        write_json(args.json, msgspec.to_builtins(summary))
-    if args.json != "-":
-        Console(highlight=False).print(summary_table(summary))
-    return 0
+    own = {"plot": _plot, "verify": _verify, "recover": _recover}
+    if verb in own:
+        return own[verb](argv[1:])
+    if verb in VERBS:
+        code: int = importlib.import_module(f"onboard.cli.log_{verb}").run(argv[1:])
+        return code
+    asked = verb in {"-h", "--help"}
+    text = USAGE.format(verbs="\n".join(f"  {name:<8} {about}" for name, about in VERBS.items()))
+    (sys.stdout if asked else sys.stderr).write(text)
+    return 0 if asked else 2
 
 
 def _plot(argv: list[str]) -> int:
@@ -108,6 +103,22 @@ def _plot(argv: list[str]) -> int:
     out = plot_rollout(args.file, args.out or args.file.with_suffix(".png"))
     _result(args.json, {"plot": str(out)}, str(out))
     return 0
+
+
+def _verify(argv: list[str]) -> int:
+    args = parse(VerifyArgs, "log verify", VerifyArgs.__doc__ or "", argv)
+    wrong = {str(path): _damage(path) for path in args.files}
+    lines = [error or f"{path}: as it was written" for path, error in wrong.items()]
+    _result(args.json, {"files": wrong}, "\n".join(lines) or "no files given")
+    return EXIT_DAMAGED if any(wrong.values()) or not wrong else 0
+
+
+def _damage(path: Path) -> str | None:
+    try:
+        check_seal(path)
+    except RolloutError as error:
+        return str(error)
+    return None
 
 
 def _recover(argv: list[str]) -> int:
@@ -133,58 +144,3 @@ def _result(json_path: str, result: dict[str, object], line: str) -> None:
         write_json(json_path, result)
     if json_path != "-":
         sys.stdout.write(line + "\n")
-
-
-def summary_table(summary: Summary) -> Table:
-    """The summary for people."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
-    rate = "unknown" if summary.rate_hz is None else f"{summary.rate_hz:.3f} Hz"
-    rows = [
-        ("file", summary.file),
-        (
-            "run",
-            f"{', '.join(summary.policies) or 'no policy'} on {summary.robot}, started {summary.started_utc}",
-        ),
-        ("note", summary.note),
-        ("length", f"{summary.seconds:.2f} s, {summary.rows} rows, {summary.policy_rows} under a policy"),
-        ("complete", f"{summary.completeness}: {summary.completeness_why}"),
-        ("end", summary.end_reason),
-        ("modes", _seconds(summary.modes)),
-        ("arms", _seconds({name: s for name, s in summary.arms.items() if name != "none"})),
-        ("events", _rows(summary.events) or "none"),
-        ("safety flag", _rows(summary.flags)),
-        ("marks", str(summary.marks) if summary.marks else ""),
-        ("rate", f"{rate}, {summary.skipped_ticks} ticks skipped"),
-        ("tick", _spread(summary.tick_us, "µs")),
-        ("wake-up", _spread(summary.wake_late_us, "µs late")),
-        ("state age", _spread(summary.state_age_ms, "ms")),
-        ("lost", f"{summary.rows_lost} rows; {summary.unpublished} commands never went out"),
-        ("transitions", f"{summary.valid_transitions} of {max(0, summary.rows - 1)} pairs are valid"),
-        ("full rate", f"{summary.lowstate_samples} samples" if summary.lowstate_samples else ""),
-        ("recorder", ", ".join(f"{name} {value}" for name, value in summary.facts.items() if value)),
-    ]
-    for name, text in rows:
-        if text:
-            table.add_row(name, text)
-    return table
-
-
-def _seconds(parts: dict[str, float]) -> str:
-    return ", ".join(f"{name} {seconds:.2f} s" for name, seconds in parts.items())
-
-
-def _rows(parts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count} rows" for name, count in parts.items())
-
-
-def _spread(spread: Spread | None, unit: str) -> str:
-    if spread is None:
-        return ""
-    names = ("p50", "p99", "p999", "max")
-    values = (
-        f"{label} {getattr(spread, name):.2f}"
-        for label, name in zip(("p50", "p99", "p99.9", "max"), names, strict=True)
-    )
-    return f"{', '.join(values)} {unit}"

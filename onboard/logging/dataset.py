@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from onboard.configs.errors import RolloutError
 from onboard.logging.batch import Batch, Fields, Pool, join, pick
 from onboard.logging.pool import BASE_ACTION, Chunk, Part, fill_pool
-from onboard.logging.rollout import Rollout
+from onboard.logging.rollout import Check, Rollout
 from onboard.logging.selection import Select, select_rows
 
 STATE = ("q", "dq", "quat_wxyz", "gyro_body")
@@ -57,7 +57,7 @@ class RolloutDataset:
         state: columns of `state` and `next_state`.
         history_columns: columns of `history`.
         columns: further columns, for `Batch.columns`.
-        check: compare every file's checksum first.
+        check: compare every file's checksum (or only its `size`) first, see `Rollout`.
 
     Attributes:
         paths: as given; `Batch.file` counts them.
@@ -78,7 +78,7 @@ class RolloutDataset:
         state: Sequence[str] = STATE,
         history_columns: Sequence[str] = HISTORY,
         columns: Sequence[str] = (),
-        check: bool = True,
+        check: Check = True,
     ) -> None:
         if not paths:
             raise RolloutError("a dataset needs at least one rollout, found none")
@@ -169,7 +169,7 @@ class RolloutDataset:
             pool = self._read([self._chunks[k] for k in chunks[first : first + POOL_CHUNKS]])
             yield pool, random.permutation(len(pool))
 
-    def _index(self, file: int, select: Select, check: bool) -> _File:
+    def _index(self, file: int, select: Select, check: Check) -> _File:
         rollout = self._rollout(file, check)
         named = [p for p in rollout.policies if select.policies is None or p.name in select.policies]
         widths = {int(policy.width(BASE_ACTION)) for policy in named} or {self.action_width}
@@ -207,7 +207,7 @@ class RolloutDataset:
             parts.append(Part(rollout, chunk.file, file.rows[samples], file.valid[samples]))
         return fill_pool(parts, self._fields, self.action_width)
 
-    def _rollout(self, file: int, check: bool = False) -> Rollout:
+    def _rollout(self, file: int, check: Check = False) -> Rollout:
         """An open rollout; those that were used least recently are closed."""
         if file not in self._open:
             self._open[file] = Rollout(self.paths[file], check=check)

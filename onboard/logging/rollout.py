@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import h5py
 import numpy as np
@@ -30,6 +30,8 @@ from onboard.logging.hdf5 import check_seal
 from onboard.logging.layout import DERIVED, JOINED, POLICY_FIELDS, ROW, Arm, SafetyFlag
 from onboard.logging.record import RolloutRecord
 from onboard.logging.transitions import Transitions, find_transitions
+
+Check = bool | Literal["size"]
 
 BLOCK_ROWS = 256
 """Rows that are read at once while iterating."""
@@ -88,8 +90,8 @@ class Rollout:
 
     Args:
         path: of the file.
-        check: compare the checksum first, which reads the whole file. Without it, changed files open
-            too, and a damaged one may crash the HDF5 library.
+        check: compare size and checksum first, which reads the whole file; `size` compares the size
+            alone. Without it, changed files open too, and a damaged one may crash the HDF5 library.
 
     Attributes:
         path: as given.
@@ -100,7 +102,7 @@ class Rollout:
         RolloutError: missing, unreadable, damaged, or not a rollout.
     """
 
-    def __init__(self, path: str | Path, *, check: bool = True) -> None:
+    def __init__(self, path: str | Path, *, check: Check = True) -> None:
         self.path = Path(path)
         self._resources = contextlib.ExitStack()
         try:
@@ -220,7 +222,7 @@ class Rollout:
             for k, row in enumerate(policy.rows[at])
         }
 
-    def _open(self, check: bool) -> h5py.File:
+    def _open(self, check: Check) -> h5py.File:
         path = self.path
         if not path.exists() and path.with_suffix(JOURNAL_SUFFIX).exists():
             raise RolloutError(
@@ -235,7 +237,7 @@ class Rollout:
             folder = self._resources.enter_context(tempfile.TemporaryDirectory(prefix="onboard-"))
             path = convert(path, Path(folder))
         elif check:
-            check_seal(path)
+            check_seal(path, contents=check != "size")
         return self._resources.enter_context(h5py.File(path, "r"))
 
     def _check(self) -> None:

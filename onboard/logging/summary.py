@@ -30,6 +30,8 @@ class Summary(Struct, frozen=True):
         policy_rows: rows in mode policy.
         rate_hz: rows per second where neighbouring rows were in mode policy, by our clock; of all
             rows where none was; None with fewer than two.
+        valid_transitions: pairs of neighbouring rows that may be learned from.
+        feet_known, feet_down: foot-samples of those whose contact is known, and in contact.
         skipped_ticks: grid periods without a row of their own, because the loop was late.
         unpublished: rows whose command never went out.
         tick_us, wake_late_us, state_age_ms: None without rows.
@@ -44,6 +46,7 @@ class Summary(Struct, frozen=True):
     completeness: str
     completeness_why: str
     end_reason: str
+    period_s: float
     rows: int
     rows_lost: int
     seconds: float
@@ -55,6 +58,8 @@ class Summary(Struct, frozen=True):
     marks: int
     policy_rows: int
     valid_transitions: int
+    feet_known: int
+    feet_down: int
     rate_hz: float | None
     skipped_ticks: int
     unpublished: int
@@ -70,7 +75,8 @@ def summarize(rollout: Rollout) -> Summary:
     column, attributes = rollout.column, rollout.attributes
     rows, period = len(rollout), rollout.period_s
     mode, episode = column("mode"), column("episode")
-    time_s = column("time_s")
+    time_s, learnable = column("time_s"), rollout.transitions().rows
+    feet = column("contact")[learnable]
     return Summary(
         file=str(rollout.path),
         started_utc=str(attributes["started_utc"]),
@@ -80,6 +86,7 @@ def summarize(rollout: Rollout) -> Summary:
         completeness=rollout.completeness,
         completeness_why=str(attributes["completeness_why"]),
         end_reason=str(attributes["end_reason"]),
+        period_s=period,
         rows=rows,
         rows_lost=int(attributes.get("rows_lost", 0)),
         seconds=float(time_s[-1] - time_s[0]) if rows else 0.0,
@@ -90,7 +97,9 @@ def summarize(rollout: Rollout) -> Summary:
         episodes=len(np.unique(episode[mode == Mode.POLICY])),
         marks=int(column("mark").max(initial=0)),
         policy_rows=int((mode == Mode.POLICY).sum()),
-        valid_transitions=int(rollout.transitions().valid.sum()),
+        valid_transitions=len(learnable),
+        feet_known=int((feet >= 0).sum()),
+        feet_down=int((feet == 1).sum()),
         rate_hz=_rate_hz(column("recv_ns"), column("made_ns"), mode),
         skipped_ticks=int(column("skipped_ticks").max(initial=0)),
         unpublished=int(((column("send_ns") < 0) & (column("number") > 0)).sum()),
