@@ -17,6 +17,8 @@ from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.safety import TargetLimits
 
 Float32Array = NDArray[np.float32]
+Window = tuple[Float32Array, Float32Array]
+"""Lowest and highest target, (29,) rad each."""
 
 
 class Cut(IntFlag):
@@ -66,19 +68,20 @@ class Limited:
     """Result and working memory of `limit_target`, overwritten every tick.
 
     Attributes:
-        sent: (29,) float32, rad, what to send.
+        steps: (5, 29) float32, rad, the target and what each limit made of it, in their order.
+        sent: (29,) float32, rad, what to send; the last of the steps.
+        changed: (5, 29) which limit changed a joint's target; a row for each bit of `Cut`.
         mask: (29,) uint8, `Cut` bits.
+        rate, torque: lowest and highest target that the limit allows.
     """
 
     def __init__(self) -> None:
-        self.sent: Float32Array = np.zeros(N_JOINTS, np.float32)
+        self.steps: Float32Array = np.zeros((5, N_JOINTS), np.float32)
+        self.sent: Float32Array = self.steps[-1]
+        self.changed: NDArray[np.bool_] = np.zeros((5, N_JOINTS), np.bool_)
         self.mask: NDArray[np.uint8] = np.zeros(N_JOINTS, np.uint8)
-        self.low: Float32Array = np.zeros(N_JOINTS, np.float32)
-        self.high: Float32Array = np.zeros(N_JOINTS, np.float32)
-        self.half: Float32Array = np.zeros(N_JOINTS, np.float32)
-        self.before: Float32Array = np.zeros(N_JOINTS, np.float32)
-        self.changed: NDArray[np.bool_] = np.zeros(N_JOINTS, np.bool_)
-        self.bit: NDArray[np.uint8] = np.zeros(N_JOINTS, np.uint8)
+        self.rate: Window = (np.zeros(N_JOINTS, np.float32), np.zeros(N_JOINTS, np.float32))
+        self.torque: Window = (np.zeros(N_JOINTS, np.float32), np.zeros(N_JOINTS, np.float32))
 
 
 class Tally:
@@ -145,38 +148,29 @@ def limit_target(
     Returns:
         `out.sent`.
     """
-    out.mask[:] = 0
-    out.sent[:] = target
     with np.errstate(invalid="ignore", over="ignore"):  # a window of NaN limits nothing: fmax, fmin
-        _clip(bounds.soft_lower, bounds.soft_upper, Cut.RANGE, out)
-        np.subtract(previous, bounds.step_rad, out=out.low)
-        np.add(previous, bounds.step_rad, out=out.high)
-        _clip(out.low, out.high, Cut.RATE, out)
-        _torque_window(q, dq, kp, kd, bounds, out)
-        _clip(out.low, out.high, Cut.TORQUE, out)
-        _clip(bounds.lower, bounds.upper, Cut.PHYSICAL, out)
+        np.subtract(previous, bounds.step_rad, out=out.rate[0])
+        np.add(previous, bounds.step_rad, out=out.rate[1])
+        _torque_window(q, dq, kp, kd, bounds, out.torque)
+        windows = ((bounds.soft_lower, bounds.soft_upper), out.rate, out.torque, (bounds.lower, bounds.upper))
+        steps = out.steps
+        steps[0] = target
+        for before, after, (low, high) in zip(steps, steps[1:], windows, strict=False):
+            np.fmax(before, low, out=after)
+            np.fmin(after, high, out=after)
+    out.changed[Cut.RESENT.bit_length() - 1] = False
+    np.not_equal(steps[1:], steps[:-1], out=out.changed[1:])
+    out.mask[:] = np.packbits(out.changed, axis=0, bitorder="little")
     return out.sent
 
 
 def _torque_window(
-    q: Float32Array, dq: Float32Array, kp: Float32Array, kd: Float32Array, bounds: Bounds, out: Limited
+    q: Float32Array, dq: Float32Array, kp: Float32Array, kd: Float32Array, bounds: Bounds, out: Window
 ) -> None:
-    """Targets whose torque the motor can give, into `out.low` and `out.high`; all where kp is about 0."""
+    """Lowest and highest target whose torque the motor can give; infinite where kp is about 0."""
     stiffness = np.maximum(kp, bounds.kp_floor)
-    np.divide(bounds.torque_nm, stiffness, out=out.half)
-    out.half[kp < bounds.kp_floor] = np.inf
-    np.multiply(kd, dq, out=out.high)
-    out.high /= stiffness
-    out.high += q
-    np.subtract(out.high, out.half, out=out.low)
-    out.high += out.half
-
-
-def _clip(low: Float32Array, high: Float32Array, cut: Cut, out: Limited) -> None:
-    """Bring `out.sent` into [low, high] and note where that changed it."""
-    out.before[:] = out.sent
-    np.fmax(out.sent, low, out=out.sent)
-    np.fmin(out.sent, high, out=out.sent)
-    np.not_equal(out.sent, out.before, out=out.changed)
-    np.multiply(out.changed, np.uint8(cut), out=out.bit)
-    np.bitwise_or(out.mask, out.bit, out=out.mask)
+    half = bounds.torque_nm / stiffness
+    half[kp < bounds.kp_floor] = np.inf
+    middle = kd * dq / stiffness + q
+    np.subtract(middle, half, out=out[0])
+    np.add(middle, half, out=out[1])

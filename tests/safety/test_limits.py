@@ -117,8 +117,8 @@ def test_the_same_inputs_give_the_same_output_whatever_the_buffers_held(
     target: Float32Array, q: Float32Array, previous: Float32Array
 ) -> None:
     dirty = Limited()
-    for name in ("sent", "mask", "low", "high", "half", "before", "bit"):
-        getattr(dirty, name)[:] = 77
+    for array in (dirty.steps, dirty.changed, dirty.mask, *dirty.rate, *dirty.torque):
+        array[:] = 77
     limit_target(target, q, ZEROS, KP, KD, previous, BOUNDS, dirty)
     clean = limited(target, q=q, previous=previous)
     np.testing.assert_array_equal(dirty.sent, clean.sent)
