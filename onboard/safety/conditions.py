@@ -14,6 +14,7 @@ from onboard.configs.events import Event, Tier, bits
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.safety import SafetyConfig, Standing, to_ticks
 from onboard.runtime.link import Float32Array, State
+from onboard.runtime.remote import REMOTE_BYTES
 from onboard.safety.events import ATTITUDE, FALLS
 
 JOINT_EVENTS = (
@@ -74,7 +75,8 @@ class Rules(NamedTuple):
     """(13, 1), ticks."""
     severe: np.uint32
     standing: Standing
-    exists: NDArray[np.bool_]
+    still: Float32Array
+    """(29,) rad/s, joint speeds of a robot that stands; infinite where the slot does not exist."""
 
     def highest(self, mask: int) -> Tier:
         """The highest tier that an event of the mask asks for."""
@@ -122,7 +124,7 @@ def make_rules(config: SafetyConfig, robot: RobotConfig, period_s: float) -> Rul
         joint_need=np.array([[need[event]] for event in JOINT_EVENTS], np.int16),
         severe=np.uint32(severe),
         standing=config.standing,
-        exists=robot.valid,
+        still=np.where(robot.valid, np.float32(config.standing.dq_rad_s), np.float32(np.inf)),
     )
 
 
@@ -175,7 +177,7 @@ def look_at(state: State, sent: Float32Array | None, ramping: bool, rules: Rules
     if abs(length - 1.0) > rules.quaternion:
         return Look(bits(Event.QUATERNION_NORM))
     roll, pitch, tilt = attitude(w / length, x / length, y / length, z / length)
-    gyro = float(np.abs(state.gyro_body).max())
+    gyro = max(map(abs, state.gyro_body.tolist()))
     active = (
         (abs(roll) > rules.roll_rad) << Event.ROLL
         | (abs(pitch) > rules.pitch_rad) << Event.PITCH
@@ -215,7 +217,15 @@ def joint_hits(state: State, sent: Float32Array | None, ramping: bool, rules: Ru
 
 
 def _is_still(state: State, rules: Rules) -> bool:
-    return not bool((np.abs(state.dq) > rules.standing.dq_rad_s)[rules.exists].any())
+    return bool((np.abs(state.dq) <= rules.still).all())
+
+
+def remote_silent(state: State) -> bool:
+    """The remote's bytes are all zero: it is off, out of range, or there is none."""
+    return state.remote.tobytes() == _SILENCE
+
+
+_SILENCE = bytes(REMOTE_BYTES)
 
 
 def _unit(value: float) -> float:

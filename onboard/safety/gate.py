@@ -26,7 +26,7 @@ from onboard.configs.events import Event, Mode, Tier, bits
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.safety import SafetyConfig
 from onboard.runtime.link import Float32Array, State
-from onboard.safety.conditions import JOINT_EVENTS, Look, Rules, look_at, make_rules
+from onboard.safety.conditions import JOINT_EVENTS, Look, Rules, look_at, make_rules, remote_silent
 from onboard.safety.debounce import NO_JOINT_TICKS, JointTicks, Ticks, count_joints, debounce, drop
 from onboard.safety.events import (
     ATTITUDE,
@@ -138,7 +138,7 @@ def _note(inputs: Inputs, rules: Rules, before: Memory, advanced: bool) -> Memor
         crc_errors=state.crc_errors,
         crc_history=(before.crc_history << 1 | crc_bad) & (1 << rules.crc_window) - 1,
         overrun_history=(before.overrun_history << 1 | overrun) & (1 << rules.overrun_window) - 1,
-        remote_heard=before.remote_heard or bool(state.remote.any()),
+        remote_heard=before.remote_heard or not remote_silent(state),
     )
 
 
@@ -174,7 +174,7 @@ def _judge_sample(look: Look, inputs: Inputs, rules: Rules, noted: Memory) -> tu
     active |= (
         look.active
         | (state.mode_machine != noted.mode_machine) << Event.MODE_MACHINE_CHANGED
-        | (noted.remote_heard and not state.remote.any()) << Event.REMOTE_LOST
+        | (noted.remote_heard and remote_silent(state)) << Event.REMOTE_LOST
     )
     noted = noted._replace(
         joint_ticks=counts, joint=joint, calm_ticks=noted.calm_ticks + 1 if look.calm else 0, usable=True
