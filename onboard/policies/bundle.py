@@ -80,6 +80,7 @@ def load_policy(
     preset: str | None = None,
     overrides: Sequence[str] = (),
     provider: str | None = None,
+    format_name: str | None = None,
 ) -> PolicyBundle:
     """Read and check a policy; nothing of it is executed but its ONNX graphs, on zeros.
 
@@ -90,12 +91,13 @@ def load_policy(
         overrides: `key=value` with dotted keys into the contract.
         provider: what is at hand for privileged terms that the contract names no provider for, such as
             `simulator_truth` in a simulator; None refuses them.
+        format_name: read it as this format; None: what the bundle contains decides.
 
     Raises:
         PolicyError: the bundle is incomplete, contradicts itself or does not fit the robot.
         ConfigError: a value is unknown, missing, of the wrong type or out of range.
     """
-    draft = read_draft(path_or_name, robot, preset)
+    draft = read_draft(path_or_name, robot, preset, format_name)
     for override in overrides:
         apply_override(draft.data, override)
     defaults = draft.complete()

@@ -55,6 +55,23 @@ def zeros_model(path: Path, wide: int, narrow: int, **options: Any) -> Path:
     return linear_model(path, np.zeros((wide, narrow)), **options)
 
 
+def two_inputs_model(path: Path, inputs: Mapping[str, int], narrow: int) -> Path:
+    """A network that reads several inputs side by side and answers zeros."""
+    wide = sum(inputs.values())
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("Concat", list(inputs), ["all"], axis=1),
+            helper.make_node("MatMul", ["all", "w"], ["actions"]),
+        ],
+        "several",
+        [value(name, TensorProto.FLOAT, [1, width]) for name, width in inputs.items()],
+        [value("actions", TensorProto.FLOAT, [1, narrow])],
+        [numpy_helper.from_array(np.zeros((wide, narrow), np.float32), "w")],
+    )
+    return save_graph(path, graph)
+
+
 def contract_data(
     blocks: list[dict[str, Any]], joints: list[str] | None = None, **changes: Any
 ) -> dict[str, Any]:

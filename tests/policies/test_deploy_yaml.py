@@ -10,7 +10,7 @@ from onboard.configs.robot import load_robot
 from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.layout import place
 from onboard.policies.policy import Policy
-from tests.policies.models import JOINTS, ROBOT, zeros_model
+from tests.policies.models import JOINTS, ROBOT, two_inputs_model, zeros_model
 
 ISAAC = [
     0,
@@ -120,6 +120,10 @@ def test_history_is_term_major_unless_the_file_says_gym(tmp_path: Path) -> None:
     ]
     gym = [("gyro", 1, 0), ("joint_pos", 1, 3), ("gyro", 0, 32), ("joint_pos", 0, 35)]
     assert layout(tmp_path / "b", use_gym_history=True) == gym
+    terms = deploy()["observations"]
+    assert layout(tmp_path / "c", observations={"use_gym_history": True} | terms) == gym
+    assert layout(tmp_path / "d", observations={"obs": {"use_gym_history": True} | terms}) == gym
+    assert layout(tmp_path / "e", observations={"use_gym_history": True, "obs": terms}) == gym
 
 
 def test_clip_comes_before_the_scale_unless_the_file_says_otherwise(tmp_path: Path) -> None:
@@ -131,12 +135,30 @@ def test_clip_comes_before_the_scale_unless_the_file_says_otherwise(tmp_path: Pa
     data = deploy()
     data["observations"]["joint_pos_rel"]["scale_first"] = True
     assert not first(tmp_path / "b", data)
+    whole = deploy(observations={"scale_first": True} | deploy()["observations"])
+    assert not first(tmp_path / "c", whole)
+    whole["observations"]["joint_pos_rel"]["scale_first"] = False
+    assert first(tmp_path / "d", whole), "a term's own word counts more than its group's"
 
 
 def test_several_groups_are_several_inputs(tmp_path: Path) -> None:
-    groups = {"obs": deploy()["observations"]}
-    bundle = load(tmp_path, deploy(observations=groups))
-    assert list(bundle.contract.graphs["policy"].inputs) == ["obs"]
+    terms = deploy()["observations"]
+    groups = {
+        "state": {"joint_pos_rel": terms["joint_pos_rel"]},
+        "imu": {"base_ang_vel": terms["base_ang_vel"]},
+    }
+    write(tmp_path, deploy(observations=groups))
+    two_inputs_model(tmp_path / "exported" / "policy.onnx", {"imu": 6, "state": 58}, 29)
+    inputs = load_policy(tmp_path, ROBOT).contract.graphs["policy"].inputs
+    assert {name: spec.blocks[0].terms[0].term for name, spec in inputs.items()} == {
+        "state": "joint_pos",
+        "imu": "gyro",
+    }
+    (tmp_path / "params" / "deploy.yaml").write_text(yaml.safe_dump(deploy()), encoding="utf-8")
+    with pytest.raises(
+        OnboardError, match="one list of observations, but the model has the inputs imu, state"
+    ):
+        load_policy(tmp_path, ROBOT)
 
 
 def test_a_term_of_two_parts_stays_together_in_each_frame(tmp_path: Path) -> None:
@@ -211,6 +233,11 @@ def test_23_joints_go_to_their_slots_by_name(tmp_path: Path) -> None:
         ),
         ({"observations": {"base_ang_vel": {"scale": [1.0] * 4}}}, "scale has 4 numbers, expected 3"),
         ({"observations": {"base_lin_vel": {"scale": [1.0] * 3}}}, "no provider is named"),
+        ({"observations": {"obs": [1, 2]}}, r"observations\.obs: expected keys and values, found \[1, 2\]"),
+        (
+            {"observations": {"scale_first": "no", "base_ang_vel": {"scale": [1.0] * 3}}},
+            "scale_first: Expected `bool`",
+        ),
         ({"actions": {"A": {"scale": [1.0] * 29, "joint_names": ["nose"]}}}, "matches none of the joints"),
         ({"actions": {"A": {"scale": [1.0] * 29, "joint_ids": [29]}}}, "leaves 0 to 28"),
         ({"actions": {"A": {"scale": [1.0] * 29, "clip": [[-1, 1]]}}}, "clip has 1 pairs for 29 joints"),

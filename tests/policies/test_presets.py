@@ -1,5 +1,6 @@
 """Presets whose published files can't be shared here, on small networks with the same interface."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def test_twist2_is_told_by_its_widths_whatever_its_ports_are_called(tmp_path: Pa
     assert policy.target(np.full(29, 40.0, np.float32))[0] == pytest.approx(-0.2 + 0.5 * 10.0)
 
 
-def beyondmimic_model(path: Path, frames: int = 7) -> Path:
+def beyondmimic_model(path: Path, frames: int = 7, metadata: Mapping[str, str] | None = None) -> Path:
     """Zero actions; joint i (Isaac order) of frame t at t + i/100; only body 7 stands upright."""
     joints = (np.arange(frames)[:, None] + np.arange(29) / 100).astype(np.float32)
     quats = np.full((frames, 14, 4), 0.5, np.float32)
@@ -83,7 +84,7 @@ def beyondmimic_model(path: Path, frames: int = 7) -> Path:
             constant(quats, "quats"),
         ],
     )
-    return save_graph(path, graph)
+    return save_graph(path, graph, metadata)
 
 
 def test_beyondmimic_without_metadata_is_in_isaac_order(tmp_path: Path) -> None:

@@ -5,10 +5,12 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from onboard.configs.errors import PolicyError
+from onboard.configs.loader import convert
 from onboard.policies.inputs import Pair
+from onboard.policies.loaders.blocks import Parts, history_block, scaled_terms
 from onboard.policies.loaders.draft import Data
 
-_TERMS: dict[str, tuple[tuple[str, int], ...]] = {
+_TERMS: dict[str, Parts] = {
     "base_ang_vel": (("gyro", 3),),
     "base_lin_vel": (("base_lin_vel", 3),),
     "projected_gravity": (("gravity", 3),),
@@ -25,7 +27,9 @@ _TERMS: dict[str, tuple[tuple[str, int], ...]] = {
     "motion_joint_vel": (("ref_joint_vel", 0),),
     "motion_anchor_ori_b": (("anchor_orientation", 6),),
 }
-"""The file's terms to ours with their widths; 0: an equal share of what the file's scale covers."""
+
+SWITCHES = ("use_gym_history", "scale_first")
+"""Keys that stand among the terms of a group and are none."""
 
 
 class TermConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -35,6 +39,18 @@ class TermConfig(Struct, frozen=True, forbid_unknown_fields=True):
     params: dict[str, Any] | None = None
     clip: Pair | None = None
     history_length: Annotated[int, Meta(ge=0)] = 1
+    scale_first: bool | None = None
+
+
+class Switches(Struct, frozen=True, forbid_unknown_fields=True):
+    """How a whole group is laid out.
+
+    Attributes:
+        use_gym_history: frame after frame; else term after term.
+        scale_first: of the terms that do not say: the scale comes before the clip.
+    """
+
+    use_gym_history: bool = False
     scale_first: bool = False
 
 
@@ -46,27 +62,37 @@ class GroupReader:
         follows_motion: a term shows a reference motion.
     """
 
-    def __init__(self, where: str, frame_major: bool) -> None:
+    def __init__(self, where: str) -> None:
         self._where = where
-        self._frame_major = frame_major
         self.gait_period_s: float | None = None
         self.follows_motion = False
 
-    def blocks(self, group: dict[str, TermConfig]) -> list[Data]:
+    def blocks(self, group: dict[str, Any], outer: Data) -> list[Data]:
         """Blocks of one input, in the order of the file.
 
+        Args:
+            group: its terms, and its switches.
+            outer: switches that hold where the group has none.
+
         Raises:
+            ConfigError: a key or value of the wrong type.
             PolicyError: an unknown term, or histories that a frame-major layout can't hold.
         """
-        terms = {name: self._terms(name, config) for name, config in group.items()}
-        frames = {name: max(config.history_length, 1) for name, config in group.items()}
-        if not self._frame_major:
-            return [_block(terms[name], frames[name]) for name in group]
+        where = f"{self._where}: observations"
+        own = {key: group[key] for key in SWITCHES if key in group}
+        switches = convert(outer | own, Switches, where)
+        plain = {name: entry for name, entry in group.items() if name not in SWITCHES}
+        configs = convert(plain, dict[str, TermConfig], where)
+        terms = {name: self._terms(name, config, switches) for name, config in configs.items()}
+        frames = {name: max(config.history_length, 1) for name, config in configs.items()}
+        if not switches.use_gym_history:
+            return [history_block(terms[name], frames[name]) for name in configs]
         if len(set(frames.values())) > 1:
             raise PolicyError(f"{self._where}: use_gym_history with different history lengths {frames}")
-        return [_block([term for name in group for term in terms[name]], next(iter(frames.values())))]
+        flat = [term for name in configs for term in terms[name]]
+        return [history_block(flat, next(iter(frames.values())), frame_major=True)]
 
-    def _terms(self, name: str, config: TermConfig) -> list[Data]:
+    def _terms(self, name: str, config: TermConfig, switches: Switches) -> list[Data]:
         parts = _TERMS.get(name)
         if parts is None:
             raise PolicyError(
@@ -76,7 +102,10 @@ class GroupReader:
         if name == "gait_phase":
             self._note_gait(config)
         self.follows_motion |= name.startswith("motion_")
-        return self._scaled(name, config, parts)
+        scale_first = switches.scale_first if config.scale_first is None else config.scale_first
+        scale = 1.0 if config.scale is None else config.scale
+        where = f"{self._where}: observations.{name}"
+        return scaled_terms(where, parts, scale, config.clip, not scale_first)
 
     def _note_gait(self, config: TermConfig) -> None:
         period = (config.params or {}).get("period")
@@ -84,48 +113,3 @@ class GroupReader:
             key = f"{self._where}: observations.gait_phase.params.period"
             raise PolicyError(f"{key}: expected a positive number, s; found {period}")
         self.gait_period_s = float(period)
-
-    def _scaled(self, name: str, config: TermConfig, parts: tuple[tuple[str, int], ...]) -> list[Data]:
-        scale = config.scale if config.scale is not None else 1.0
-        terms = []
-        start = 0
-        for term, width in parts:
-            factors: float | list[float]
-            if isinstance(scale, float):
-                factors = scale
-            else:
-                stop = start + (width or len(scale) // len(parts))
-                factors = list(scale[start:stop])
-                start = stop
-            terms.append(_term(term, factors, config))
-        if not isinstance(scale, float) and start != len(scale):
-            raise PolicyError(
-                f"{self._where}: observations.{name}.scale has {len(scale)} numbers, expected {start}"
-            )
-        return terms
-
-
-def _term(term: str, scale: float | list[float], config: TermConfig) -> Data:
-    data: Data = {"term": term}
-    if scale != 1.0:
-        data["scale"] = scale
-    if config.clip is not None:
-        data |= {"clip": list(config.clip), "clip_first": not config.scale_first}
-    return data
-
-
-def _block(terms: list[Data], frames: int) -> Data:
-    """History counts the present frame, oldest first, filled with the first frame after a reset.
-
-    Several of our terms that are one of the file's stay together within each frame.
-    """
-    if frames == 1:
-        return {"terms": terms}
-    return {
-        "terms": terms,
-        "frames": frames,
-        "layout": "frame_major" if len(terms) > 1 else "term_major",
-        "order": "oldest_first",
-        "current": True,
-        "fill": "first_frame",
-    }

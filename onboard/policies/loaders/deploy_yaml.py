@@ -13,8 +13,8 @@ from msgspec import Meta, Struct
 from onboard.configs.errors import PolicyError
 from onboard.configs.loader import Tags, convert, read_yaml
 from onboard.configs.robot import RobotConfig
-from onboard.policies.loaders.deploy_terms import GroupReader, TermConfig
-from onboard.policies.loaders.draft import Data, Draft
+from onboard.policies.loaders.deploy_terms import SWITCHES, GroupReader
+from onboard.policies.loaders.draft import Data, Draft, refuse_preset
 from onboard.policies.loaders.files import BundleFiles
 from onboard.policies.model import Model
 
@@ -62,21 +62,21 @@ def recognise(files: BundleFiles) -> bool:
     return files.deploy_yaml is not None
 
 
-def read(files: BundleFiles, robot: RobotConfig) -> Draft:
+def read(files: BundleFiles, robot: RobotConfig, preset: str | None) -> Draft:
     """Translate the file.
 
     Raises:
         ConfigError: an unknown key, or a value of the wrong type.
         PolicyError: contents that contradict each other or can't be told apart.
     """
+    refuse_preset(preset, NAME)
     path = files.deploy_yaml or files.folder
     config = convert(read_yaml(path, _TAGS), DeployConfig, str(path))
     order = _policy_order(config, robot, path)
     joints = [name for name in robot.joint_names if name in order]
     default = dict(zip(order, config.default_joint_pos, strict=True))
-    groups = _groups(config, files.model, path)
-    reader = GroupReader(str(path), config.use_gym_history)
-    inputs = {name: {"blocks": reader.blocks(group)} for name, group in groups.items()}
+    reader = GroupReader(str(path))
+    inputs = _inputs(config, files.model, reader, path)
     draft = Draft({}, files.folder, str(path), NAME)
     draft.data = {
         "schema": 1,
@@ -137,18 +137,22 @@ def _gains(
     )
 
 
-def _groups(config: DeployConfig, model: Model, path: Path) -> dict[str, dict[str, TermConfig]]:
-    """Terms per ONNX input; the older form has one nameless group."""
-    entries = config.observations
-    single = all(isinstance(entry, dict) and "scale" in entry for entry in entries.values())
-    if single and len(model.info.inputs) != 1:
-        raise PolicyError(
-            f"{path}: one list of observations, but the model has the inputs {', '.join(model.info.inputs)}"
-        )
-    groups = {next(iter(model.info.inputs)): entries} if single else entries
-    return {
-        name: convert(group, dict[str, TermConfig], f"{path}: observations") for name, group in groups.items()
-    }
+def _inputs(config: DeployConfig, model: Model, reader: GroupReader, path: Path) -> Data:
+    """Blocks per ONNX input. The older form has one nameless group; switches may stand around groups."""
+    outer: Data = {"use_gym_history": config.use_gym_history}
+    outer |= {key: config.observations[key] for key in SWITCHES if key in config.observations}
+    entries = {key: entry for key, entry in config.observations.items() if key not in SWITCHES}
+    if all(isinstance(entry, dict) and "scale" in entry for entry in entries.values()):
+        if len(model.info.inputs) != 1:
+            raise PolicyError(
+                f"{path}: one list of observations, but the model has the inputs "
+                f"{', '.join(model.info.inputs)}"
+            )
+        entries = {next(iter(model.info.inputs)): entries}
+    for name, group in entries.items():
+        if not isinstance(group, dict):
+            raise PolicyError(f"{path}: observations.{name}: expected keys and values, found {group!r}")
+    return {name: {"blocks": reader.blocks(group, outer)} for name, group in entries.items()}
 
 
 def _action(config: DeployConfig, order: list[str], model: Model, path: Path) -> Data:

@@ -56,6 +56,18 @@ class Draft:
         return said
 
 
+def refuse_preset(preset: str | None, holder: str) -> None:
+    """A format that says everything itself takes no preset beside it.
+
+    Raises:
+        PolicyError: one was given.
+    """
+    if preset is not None:
+        raise PolicyError(
+            f"--preset {preset}: this policy has a {holder}, which says everything; leave it out"
+        )
+
+
 def merge(base: Data, patch: Data) -> Data:
     """`base` with `patch` laid over it; mappings are merged, all else is replaced. Neither is changed."""
     merged = dict(base)

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from onboard.configs.errors import PolicyError
+from onboard.configs.robot import RobotConfig
 from onboard.policies.loaders.draft import Data, Draft, merge
 from onboard.policies.loaders.files import BundleFiles
 from onboard.policies.loaders.presets import apply_preset, automatic_preset, fitting_presets
@@ -23,7 +24,7 @@ def recognise(files: BundleFiles) -> bool:
     return len(files.models) == 1 and files.model.info.metadata.get("dof_names", "").startswith("[")
 
 
-def read(files: BundleFiles, preset: str | None) -> Draft:
+def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
     """Lay the metadata over a preset, the one asked for or the only one that fits by itself.
 
     Raises:

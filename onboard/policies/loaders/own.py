@@ -2,7 +2,8 @@
 
 from onboard.configs.errors import PolicyError
 from onboard.configs.loader import read_yaml
-from onboard.policies.loaders.draft import Draft
+from onboard.configs.robot import RobotConfig
+from onboard.policies.loaders.draft import Draft, refuse_preset
 from onboard.policies.loaders.files import BundleFiles
 
 NAME = "contract.yaml"
@@ -13,13 +14,14 @@ def recognise(files: BundleFiles) -> bool:
     return files.contract_yaml is not None
 
 
-def read(files: BundleFiles) -> Draft:
+def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
     """Read it.
 
     Raises:
         ConfigError: not readable as YAML.
         PolicyError: not a mapping.
     """
+    refuse_preset(preset, NAME)
     path = files.folder / "contract.yaml"
     data = read_yaml(path)
     if not isinstance(data, dict):

@@ -8,10 +8,12 @@ from msgspec import Struct
 
 from onboard.configs.errors import PolicyError
 from onboard.configs.loader import CONFIG_ROOT, load, shipped
+from onboard.configs.robot import RobotConfig
 from onboard.policies.loaders.draft import Data, Draft, has, merge
 from onboard.policies.loaders.files import BundleFiles
 from onboard.policies.session import ModelInfo
 
+NAME = "preset"
 FOLDER = "policies"
 WILDCARD = "*"
 
@@ -144,6 +146,21 @@ def apply_preset(name: str, files: BundleFiles, format_name: str) -> Draft:
     _name_ports(draft.data["graphs"]["policy"], model.info)
     draft.needs = {key: why for key, why in preset.needs.items() if not has(draft.data, key)}
     return draft
+
+
+def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
+    """A file that says nothing about its inputs, with the preset that was asked for.
+
+    Raises:
+        PolicyError: none was asked for, or it does not fit.
+    """
+    if preset is None:
+        fitting = ", ".join(fitting_presets(files.model.info)) or "none"
+        raise PolicyError(
+            f"{files.model.path}: the file does not say what its inputs are, and nothing is guessed; give "
+            f"--preset NAME (presets whose widths fit: {fitting}) or put a contract.yaml beside it"
+        )
+    return apply_preset(preset, files, NAME)
 
 
 def shipped_model(name: str) -> Path | None:
