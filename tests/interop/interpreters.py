@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -56,17 +57,16 @@ def _find(version: str) -> str:
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     named = shutil.which(f"python{version}")
-    kept = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    kept = sorted(pyenv.glob(f"versions/{version}.*/bin/python{version}"))
     for candidate in [*([named] if named else []), *map(str, kept)]:
         if _version(candidate) == version:
             return candidate
-    found = subprocess.run([_uv(), "python", "find", version], capture_output=True, text=True, check=False)
+    command = [_uv(), "python", "find", "--no-python-downloads", version]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
     if found.returncode == 0 and _version(found.stdout.strip()) == version:
         return found.stdout.strip()
-    got = subprocess.run([_uv(), "python", "install", version], capture_output=True, text=True, check=False)
-    if got.returncode == 0:
-        return version
-    raise EnvironmentMissingError(f"no Python {version} on this machine, and uv can't fetch one")
+    raise EnvironmentMissingError(f"no Python {version} on this machine")
 
 
 def _run(*command: str) -> None:
