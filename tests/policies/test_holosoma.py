@@ -6,8 +6,10 @@ import pytest
 
 from onboard.configs.errors import OnboardError
 from onboard.policies.bundle import load_policy
+from onboard.policies.golden import check_golden
 from onboard.policies.loaders.presets import load_preset, preset_names, shipped_model
 from tests.policies.models import JOINTS, ROBOT, zeros_model
+from tests.shared import shared_folder
 
 RANGES = {"lin_vel_x": [-0.8, 1.0], "lin_vel_y": [-0.5, 0.5], "ang_vel_yaw": [-1, 1], "heading": [-3.1, 3.1]}
 
@@ -107,3 +109,99 @@ def test_the_shipped_names_are_the_documented_ones() -> None:
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_reads(name: str) -> None:
     assert load_preset(name).match is not None
+
+
+def experiment(**terms: Any) -> dict[str, Any]:
+    """The parts of a training configuration that a runtime reads, among others."""
+    names = ("actions", "base_ang_vel", "dof_vel", "projected_gravity")
+    return {
+        "algo": {"gamma": 0.99},
+        "observation": {
+            "groups": {
+                "actor_obs": {
+                    "terms": {name: {"scale": 1.0, "clip": None} for name in names} | terms,
+                    "history_length": 2,
+                }
+            },
+            "clip_observations": 50.0,
+        },
+        "robot": {
+            "dof_names": JOINTS,
+            "dof_effort_limit_list": [100.0 + slot for slot in range(29)],
+            "init_state": {"default_joint_angles": {name: slot / 8 for slot, name in enumerate(JOINTS)}},
+            "control": {
+                "action_scale": 0.25,
+                "action_scales_by_effort_limit_over_p_gain": True,
+                "clip_actions": True,
+                "action_clip_value": 20.0,
+            },
+        },
+        "simulator": {"config": {"sim": {"fps": 200, "control_decimation": 2}}},
+    }
+
+
+def described(folder: Path, wide: int, config: Any) -> Path:
+    values = metadata(experiment_config=config)
+    return zeros_model(folder / "m.onnx", wide, 29, name="actor_obs", output="action", metadata=values)
+
+
+def test_a_training_configuration_says_everything(tmp_path: Path) -> None:
+    config = experiment(base_ang_vel={"scale": 0.25}, dof_pos={"scale": 2.0})
+    bundle = load_policy(described(tmp_path, 2 * 93, config), ROBOT)
+    contract = bundle.contract
+    assert (bundle.preset, contract.rate_hz, contract.decimation) == (None, 100.0, 2)
+    assert contract.default_rad == tuple(slot / 8 for slot in range(29))
+    action = contract.graphs["policy"].action
+    assert action is not None
+    assert action.scale == pytest.approx([0.25 * (100.0 + slot) / (10.0 + slot) for slot in range(29)])
+    assert action.clip_raw == (-20.0, 20.0)
+    spec = contract.graphs["policy"].inputs["actor_obs"]
+    assert spec.clip == (-50.0, 50.0)
+    assert [block.terms[0].term for block in spec.blocks] == [
+        "last_action",
+        "gyro",
+        "joint_pos",
+        "joint_vel",
+        "gravity",
+    ]
+    assert {(b.layout, b.order, b.current, b.fill) for b in spec.blocks} == {
+        ("term_major", "oldest_first", True, "zeros")
+    }
+    assert any(text.startswith("experiment_config: terms, scales") for text in bundle.defaults)
+
+
+def test_the_published_configuration_equals_the_preset() -> None:
+    """One published dance has its configuration inside; the other way to it is the preset made by hand."""
+    path = shipped_model("holosoma_wbt_ppo")
+    assert path is not None
+    bundle = load_policy(path, ROBOT)
+    assert any(text.startswith("experiment_config") for text in bundle.defaults)
+    report = check_golden(bundle, ROBOT, shared_folder("golden", "holosoma_wbt_ppo_mid.npz"))
+    assert report.ok, report.findings
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (experiment(footstep={"scale": 1.0}), "observation 'footstep' is unknown"),
+        (experiment(actions={"clip": [-1, 1]}), "'actions' has a clip: before or after its scale"),
+        (
+            experiment(sin_phase={"scale": 1.0}),
+            r"missing 'gait\.period_s': the phase terms read a gait clock",
+        ),
+        ({"observation": {}}, "missing key 'groups'"),
+    ],
+)
+def test_a_training_configuration_that_can_not_be_followed(
+    tmp_path: Path, config: Any, expected: str
+) -> None:
+    with pytest.raises(OnboardError, match=expected):
+        load_policy(described(tmp_path, 186, config), ROBOT)
+
+
+def test_a_gait_clock_of_a_training_configuration_is_given_its_period(tmp_path: Path) -> None:
+    config = experiment(sin_phase={"scale": 1.0}, cos_phase={"scale": 1.0})
+    path = described(tmp_path, 2 * 68, config)
+    bundle = load_policy(path, ROBOT, overrides=["gait.period_s=0.9"])
+    assert bundle.contract.gait is not None
+    assert bundle.contract.gait.period_s == 0.9

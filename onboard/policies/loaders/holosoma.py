@@ -1,6 +1,7 @@
 """holosoma's ONNX files: joints, gains and command ranges in the metadata, each value JSON.
 
-The terms, their scales, the default pose and the rate are in no file; a preset holds them.
+The terms, their scales, the default pose and the rate are in an `experiment_config` beside them, which
+most published files lack; a preset holds them then.
 """
 
 import json
@@ -8,9 +9,10 @@ from typing import Any
 
 from onboard.configs.errors import PolicyError
 from onboard.configs.robot import RobotConfig
-from onboard.policies.loaders.draft import Data, Draft, merge
+from onboard.policies.loaders.draft import Data, Draft, has, merge
 from onboard.policies.loaders.files import BundleFiles
-from onboard.policies.loaders.presets import apply_preset, automatic_preset, fitting_presets
+from onboard.policies.loaders.holosoma_experiment import experiment_data, gait_terms, gait_without_period
+from onboard.policies.loaders.presets import apply_preset, automatic_preset, bare_draft, fitting_presets
 from onboard.policies.session import ModelInfo
 
 NAME = "holosoma"
@@ -25,24 +27,48 @@ def recognise(files: BundleFiles) -> bool:
 
 
 def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
-    """Lay the metadata over a preset, the one asked for or the only one that fits by itself.
+    """Lay the metadata over a preset: the one asked for, or the only one that fits by itself.
+
+    A full `experiment_config` says the rest and needs no preset; one that was asked for still wins over it.
 
     Raises:
         PolicyError: no preset fits, or the metadata is damaged or incomplete.
     """
     model = files.model
+    where = str(model.path)
     name = preset or automatic_preset(model.info)
-    if name is None:
+    full = preset is None and "experiment_config" in model.info.metadata
+    if name is None and not full:
         names = ", ".join(fitting_presets(model.info))
         raise PolicyError(
-            f"{model.path}: holosoma's metadata has gains, but no terms, scales or action scale; "
+            f"{where}: holosoma's metadata has gains, but no terms, scales or action scale; "
             + (f"presets that fit: {names}; choose with --preset" if names else "no preset fits its inputs")
         )
-    draft = apply_preset(name, files, NAME)
-    if preset is None:
+    draft = apply_preset(name, files, NAME) if name is not None else bare_draft(files, NAME)
+    if preset is None and name is not None:
         draft.defaults.append(f"preset {name}: taken because input, output and metadata are that family's")
-    draft.data = merge(draft.data, _contract_data(model.info, str(model.path), draft.data))
+    if full:
+        _add_experiment(draft, model.info, where)
+    draft.data = merge(draft.data, _contract_data(model.info, where, draft.data))
     return draft
+
+
+def _add_experiment(draft: Draft, info: ModelInfo, where: str) -> None:
+    joints, kp = _json(info, "dof_names", where), _json(info, "kp", where)
+    if len(joints) != len(kp):
+        raise PolicyError(f"{where}: metadata 'kp' has {len(kp)} numbers for {len(joints)} dof_names")
+    config = _json(info, "experiment_config", where)
+    data = experiment_data(config, dict(zip(joints, kp, strict=True)), info, where)
+    stated = ("start_rad", "hold_rad", "observed_joints")
+    kept = {key: value for key, value in draft.data.items() if key not in stated}
+    draft.data = merge(kept, data)
+    draft.defaults.append(
+        "experiment_config: terms, scales, history, default pose, action scale, clips and rate are the "
+        "training configuration's, from the metadata"
+    )
+    if gait_terms(data) and not has(draft.data, "gait"):
+        draft.data["gait"] = gait_without_period()
+        draft.needs["gait.period_s"] = "the phase terms read a gait clock; its period, s per stride"
 
 
 def _contract_data(info: ModelInfo, where: str, preset: Data) -> Data:

@@ -116,6 +116,14 @@ def automatic_preset(info: ModelInfo) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
+def bare_draft(files: BundleFiles, format_name: str) -> Draft:
+    """Contract data of the one ONNX file of a bundle before anything is known about it."""
+    path = files.model.path
+    data: Data = {"schema": 1, "name": files.name, "providers": {}, "safety": {}, "commands": {}}
+    data["graphs"] = {"policy": {"model": str(path.relative_to(files.folder))}}
+    return Draft(data, files.folder, str(path), format_name)
+
+
 def apply_preset(name: str, files: BundleFiles, format_name: str) -> Draft:
     """Contract data of a preset for the one ONNX file of a bundle.
 
@@ -131,11 +139,10 @@ def apply_preset(name: str, files: BundleFiles, format_name: str) -> Draft:
             f"{model.path}: preset '{name}' does not fit: it expects {wanted}, found {found}; "
             f"presets that fit: {', '.join(fitting_presets(model.info)) or 'none'}"
         )
-    always: Data = {"schema": 1, "name": files.name, "providers": {}, "safety": {}, "commands": {}}
-    where_model = {"graphs": {"policy": {"model": str(model.path.relative_to(files.folder))}}}
-    data = merge(merge(always, where_model), preset.contract)
+    draft = bare_draft(files, format_name)
+    draft.where, draft.preset = f"{model.path} with preset {name}", name
+    draft.data = data = merge(draft.data, preset.contract)
     known = preset.known.get(model.digest)
-    draft = Draft(data, files.folder, f"{model.path} with preset {name}", format_name, name)
     keys = [key for key in preset.contract if key != "graphs"]
     keys += [f"graphs.{n}.{key}" for n, graph in preset.contract.get("graphs", {}).items() for key in graph]
     text = f"from preset {name} ({preset.about}), where the file says nothing: {', '.join(keys)}"
