@@ -42,20 +42,20 @@ def drop(scope: int, before: Ticks) -> Ticks:
     return tuple(pair for pair in before if not scope >> pair[0] & 1) if before else before
 
 
-def count_joints(hits: Hits, before: JointTicks, rules: Rules) -> tuple[JointTicks, int, int, int]:
+def count_joints(hits: Hits, before: JointTicks, rules: Rules) -> tuple[JointTicks, int, int, int | None]:
     """Count the joint events.
 
     Returns:
         The counts, the conditions that hold, the events that fire, and a joint of the most severe
-        event that does (-1 for none).
+        event that does.
     """
     if not hits.any():
-        return NO_JOINT_TICKS, 0, 0, -1
+        return NO_JOINT_TICKS, 0, 0, None
     ticks: JointTicks = np.minimum(before + np.int16(1), _MOST) * hits
     done = ticks >= rules.joint_need
     active = bits(*(JOINT_EVENTS[row] for row in np.flatnonzero(hits.any(axis=1))))
     rows = np.flatnonzero(done.any(axis=1)).tolist()
     if not rows:
-        return ticks, active, 0, -1
+        return ticks, active, 0, None
     worst = max(rows, key=lambda row: rules.highest(1 << JOINT_EVENTS[row]))
     return ticks, active, bits(*(JOINT_EVENTS[row] for row in rows)), int(done[worst].argmax())

@@ -9,7 +9,7 @@ tier asked for wins. Events above warn latch until the operator re-arms (`Gate.r
 
 ```python
 gate = Gate(config, robot, period_s)
-tier = gate.check_state(link.latest(), now_ns, raised, machine.status.mode, feet=(1, 1))
+tier = gate.check_state(link.latest(), now_ns, raised, machine.status.mode)
 state = gate.state                      # the sample, or the last good one where it is unusable
 gate.report(bits(Event.EMERGENCY_STOP))                     # what is seen later in the tick
 sent = gate.limit(target, state, kp, kd, action=base)       # target None: the policy raised
@@ -37,7 +37,7 @@ from onboard.safety.events import (
     SAMPLE_FAULTS,
     next_flag,
 )
-from onboard.safety.limits import Cut, Limited, Tally, limit_target, make_bounds, resend, usable
+from onboard.safety.limits import Bounds, Cut, Limited, Tally, limit_target, make_bounds, resend, usable
 
 _JOINTS = bits(*JOINT_EVENTS)
 _WAY = ~(FROM_STATE | POLICY)
@@ -53,28 +53,39 @@ class Inputs(NamedTuple):
     raised: int
     """Mask of conditions seen elsewhere in this tick."""
     mode: Mode
-    feet: tuple[int, int] = (-1, -1)
-    """Contact left and right: 1, 0, or -1 unknown or stale."""
-    sent: Float32Array | None = None
+    airborne: bool
+    """A foot is known to be off the ground; unknown or stale contact is not."""
+    sent: Float32Array | None
     """Target in force, (29,) rad."""
-    settle_is_hold: bool = False
+    settle_is_hold: bool
     """A bench run."""
+
+
+class Notes(NamedTuple):
+    """Plain facts of the run so far; they outlive a re-arming."""
+
+    tick: int | None = None
+    """Newest robot tick accepted."""
+    mode_machine: int | None = None
+    """Of the first sample."""
+    crc_errors: int | None = None
+    crc_history: int = 0
+    """One bit a tick, the newest lowest: a checksum was bad."""
+    overrun_history: int = 0
+    remote_heard: bool = False
 
 
 class Memory(NamedTuple):
     """What the gate remembers from tick to tick."""
 
-    tick: int = -1
-    """Newest robot tick accepted, -1 before the first."""
-    mode_machine: int = -1
-    crc_errors: int = -1
-    crc_history: int = 0
-    """One bit a tick, the newest lowest: a checksum was bad."""
-    overrun_history: int = 0
-    remote_heard: bool = False
+    notes: Notes = Notes()
+    usable: bool = False
+    """The newest sample is fit for use."""
     counts: Ticks = ()
     """(event, ticks) of conditions that hold, joint events excluded."""
     joint_ticks: JointTicks = NO_JOINT_TICKS
+    joint: int | None = None
+    """A joint of the most severe joint event that fires."""
     active: int = 0
     """Conditions that hold, before debounce."""
     fired: int = 0
@@ -84,10 +95,6 @@ class Memory(NamedTuple):
     """The events that raised the latched tier last."""
     flag: int = 0
     calm_ticks: int = 0
-    usable: bool = False
-    """The newest sample is fit for use."""
-    joint: int = -1
-    """A joint of the most severe joint event that fires."""
 
 
 class Decision(NamedTuple):
@@ -103,38 +110,39 @@ class Decision(NamedTuple):
 def judge(inputs: Inputs, rules: Rules, before: Memory) -> tuple[Decision, Memory]:
     """One tick's decision. Pure: nothing is read or changed but the arguments."""
     state = inputs.state
-    advanced = state.received and (before.tick < 0 or _is_newer(state.robot_tick, before.tick))
-    noted = _note(inputs, rules, before, advanced)
+    advanced = state.received and _is_newer(state.robot_tick, before.notes.tick)
+    notes = _note(inputs, rules, before.notes, advanced)
+    noted = before._replace(notes=notes)
     if advanced:
         look = look_at(state, inputs.sent, inputs.mode is Mode.RAMP, rules)
         scope, active, fired, noted = _judge_sample(look, inputs, rules, noted)
     else:
         scope, active, fired = 0, before.active & FROM_STATE, before.fired & FROM_STATE
-    active |= inputs.raised & ~POLICY | _way_conditions(inputs, rules, noted, advanced)
+    active |= inputs.raised & ~POLICY | _way_conditions(inputs, rules, notes, advanced)
     debounced, counts = debounce(active, scope | _WAY, before.counts, rules)
     after = conclude(fired | debounced, inputs.mode, rules, noted._replace(active=active, counts=counts))
     decision = Decision(
         tier=asked_tier(after, rules, inputs.mode, inputs.settle_is_hold),
         events=after.fired,
         clear=not active & rules.stopping & ~_NOT_BLOCKING,
-        standing=after.calm_ticks >= rules.standing.ticks and 0 not in inputs.feet,
+        standing=after.calm_ticks >= rules.standing.ticks and not inputs.airborne,
     )
     return decision, after
 
 
-def _is_newer(tick: int, than: int) -> bool:
-    """True when `tick` lies ahead on the wrapping 32-bit counter."""
-    return 0 < (tick - than) & 0xFFFFFFFF < 1 << 31
+def _is_newer(tick: int, than: int | None) -> bool:
+    """True when `tick` lies ahead on the wrapping 32-bit counter, or is the first."""
+    return than is None or 0 < (tick - than) & 0xFFFFFFFF < 1 << 31
 
 
-def _note(inputs: Inputs, rules: Rules, before: Memory, advanced: bool) -> Memory:
-    """Carry the plain facts of this tick into the memory."""
+def _note(inputs: Inputs, rules: Rules, before: Notes, advanced: bool) -> Notes:
+    """Carry on the plain facts."""
     state = inputs.state
-    crc_bad = 0 <= before.crc_errors < state.crc_errors
+    crc_bad = before.crc_errors is not None and state.crc_errors > before.crc_errors
     overrun = inputs.raised >> Event.OVERRUN & 1
-    return before._replace(
+    return Notes(
         tick=state.robot_tick if advanced else before.tick,
-        mode_machine=state.mode_machine if advanced and before.mode_machine < 0 else before.mode_machine,
+        mode_machine=state.mode_machine if before.tick is None and advanced else before.mode_machine,
         crc_errors=state.crc_errors,
         crc_history=(before.crc_history << 1 | crc_bad) & (1 << rules.crc_window) - 1,
         overrun_history=(before.overrun_history << 1 | overrun) & (1 << rules.overrun_window) - 1,
@@ -142,7 +150,7 @@ def _note(inputs: Inputs, rules: Rules, before: Memory, advanced: bool) -> Memor
     )
 
 
-def _way_conditions(inputs: Inputs, rules: Rules, noted: Memory, advanced: bool) -> int:
+def _way_conditions(inputs: Inputs, rules: Rules, notes: Notes, advanced: bool) -> int:
     """Conditions of the state's way here and of timing: they count every control tick."""
     state = inputs.state
     # The link's own age, or the time since it took the sample, should the link itself hang.
@@ -151,9 +159,9 @@ def _way_conditions(inputs: Inputs, rules: Rules, noted: Memory, advanced: bool)
     return (
         (not (known and age_s <= rules.old_s)) << Event.STATE_OLD
         | (not (known and age_s <= rules.stale_s)) << Event.STATE_STALE
-        | (noted.crc_history & 1) << Event.CRC_BAD
-        | (noted.crc_history.bit_count() > rules.crc_count) << Event.CRC_RATE
-        | (noted.overrun_history.bit_count() > rules.overrun_count) << Event.OVERRUN_REPEATED
+        | (notes.crc_history & 1) << Event.CRC_BAD
+        | (notes.crc_history.bit_count() > rules.crc_count) << Event.CRC_RATE
+        | (notes.overrun_history.bit_count() > rules.overrun_count) << Event.OVERRUN_REPEATED
         | (known and state.new and not advanced) << Event.TICK_NOT_ADVANCING
     )
 
@@ -173,8 +181,8 @@ def _judge_sample(look: Look, inputs: Inputs, rules: Rules, noted: Memory) -> tu
     counts, active, fired, joint = count_joints(look.hits, noted.joint_ticks, rules)
     active |= (
         look.active
-        | (state.mode_machine != noted.mode_machine) << Event.MODE_MACHINE_CHANGED
-        | (noted.remote_heard and remote_silent(state)) << Event.REMOTE_LOST
+        | (state.mode_machine != noted.notes.mode_machine) << Event.MODE_MACHINE_CHANGED
+        | (noted.notes.remote_heard and remote_silent(state)) << Event.REMOTE_LOST
     )
     noted = noted._replace(
         joint_ticks=counts, joint=joint, calm_ticks=noted.calm_ticks + 1 if look.calm else 0, usable=True
@@ -205,6 +213,18 @@ def asked_tier(memory: Memory, rules: Rules, mode: Mode, settle_is_hold: bool) -
     return tier
 
 
+class Tables(NamedTuple):
+    """A safety table resolved for one robot and period."""
+
+    rules: Rules
+    bounds: Bounds
+
+
+def make_tables(config: SafetyConfig, robot: RobotConfig, period_s: float) -> Tables:
+    """Resolve a safety table."""
+    return Tables(make_rules(config, robot, period_s), make_bounds(config.limits, robot, period_s))
+
+
 class Gate:
     """Judges the state and limits the target, once a tick each.
 
@@ -225,8 +245,7 @@ class Gate:
     def __init__(
         self, config: SafetyConfig, robot: RobotConfig, period_s: float, *, settle_is_hold: bool = False
     ) -> None:
-        self._rules = make_rules(config, robot, period_s)
-        self._bounds = make_bounds(config.limits, robot, period_s)
+        self._rules, self._bounds = make_tables(config, robot, period_s)
         self._settle_is_hold = settle_is_hold
         self._memory = Memory()
         self._mode = Mode.DAMP
@@ -259,14 +278,14 @@ class Gate:
         return self._memory.flag
 
     @property
-    def joint(self) -> int:
-        """A joint of the most severe joint event that fires, -1 where there is none."""
+    def joint(self) -> int | None:
+        """A joint of the most severe joint event that fires."""
         return self._memory.joint
 
     @property
     def resent(self) -> bool:
         """The last `limit` found its target unusable and sent the previous one again."""
-        return bool(self._limited.mask[0] & Cut.RESENT)
+        return bool((self._limited.mask & Cut.RESENT).any())
 
     @property
     def limit_mask(self) -> NDArray[np.uint8]:
@@ -279,7 +298,7 @@ class Gate:
         now_ns: int,
         raised: int,
         mode: Mode,
-        feet: tuple[int, int] = (-1, -1),
+        airborne: bool = False,
     ) -> Tier:
         """Judge one tick.
 
@@ -288,7 +307,7 @@ class Gate:
             now_ns: CLOCK_MONOTONIC, the clock of `state.recv_ns`.
             raised: mask of conditions seen elsewhere, debounced and tiered like all others.
             mode: what the loop has been doing until now.
-            feet: contact left and right: 1, 0, or -1 unknown or stale.
+            airborne: a foot is known to be off the ground; unknown or stale contact is not.
 
         Returns:
             The tier asked for, the same as `tier`.
@@ -298,7 +317,7 @@ class Gate:
         if not self._in_force:
             memory = memory._replace(counts=drop(POLICY, memory.counts))
         sent = self._limited.sent if self._in_force else None
-        inputs = Inputs(state, now_ns, raised, mode, feet, sent, self._settle_is_hold)
+        inputs = Inputs(state, now_ns, raised, mode, airborne, sent, self._settle_is_hold)
         decision, self._memory = judge(inputs, self._rules, memory)
         self._mode = mode
         self.tier, self.events, self.clear, self.standing = decision
@@ -346,11 +365,11 @@ class Gate:
         self._memory = self._memory._replace(counts=counts)
         self._add(fired)
         if target is None or not good:
-            sent = resend(self._previous, limited)
+            resend(self._previous, limited)
         else:
-            sent = limit_target(target, state.q, state.dq, kp, kd, self._previous, bounds, limited)
-        self._tally.add(sent if target is None else target, limited)
-        return sent
+            limit_target(target, state.q, state.dq, kp, kd, self._previous, bounds, limited)
+        self._tally.add(target, limited)
+        return limited.sent
 
     def warm(self, kp: Float32Array, kd: Float32Array) -> None:
         """Judge the last good state and limit the last sent target once more, for the caches' sake.
@@ -362,10 +381,14 @@ class Gate:
             kd: (29,) N·m·s/rad, as they will be sent.
         """
         state, sent = self._good, self._limited.sent
-        before = self._memory._replace(tick=self._memory.tick - 1)  # or the sample would not be looked at
-        judge(Inputs(state, state.recv_ns, 0, self._mode, sent=sent), self._rules, before)
+        unseen = self._memory.notes._replace(tick=None)  # or the sample would not be looked at
+        judge(Inputs(state, state.recv_ns, 0, self._mode, False, sent, False), self._rules, Memory(unseen))
         usable(sent, N_JOINTS, self._bounds.absurd_target_rad)
         limit_target(sent, state.q, state.dq, kp, kd, self._previous, self._bounds, self._scratch)
+
+    def use(self, tables: Tables) -> None:
+        """Judge by another table from now on, as when another policy takes over; nothing is forgotten."""
+        self._rules, self._bounds = tables
 
     def limited(self) -> dict[str, float]:
         """Ticks limited so far, the share of them that each limit touched, the largest cut in rad."""
@@ -373,9 +396,7 @@ class Gate:
 
     def rearm(self) -> None:
         """Forget what was latched; the operator has asked for it and `clear` was true."""
-        self._memory = self._memory._replace(
-            counts=(), joint_ticks=NO_JOINT_TICKS, fired=0, latched=0, cause=0, flag=0, calm_ticks=0, joint=-1
-        )
+        self._memory = Memory(self._memory.notes, self._memory.usable)
         self.tier, self.events = Tier.NONE, 0
 
     def _add(self, fired: int) -> None:

@@ -92,15 +92,15 @@ class Tally:
         self._cut_ticks = dict.fromkeys(Cut, 0)
         self._largest_rad = 0.0
 
-    def add(self, target: Float32Array, limited: Limited) -> None:
-        """Count one tick's result."""
+    def add(self, target: Float32Array | None, limited: Limited) -> None:
+        """Count one tick's result; `target` is what was asked for."""
         self._ticks += 1
         cuts = int(np.bitwise_or.reduce(limited.mask))
         if not cuts:
             return
         for cut in Cut:
             self._cut_ticks[cut] += bool(cuts & cut)
-        if not cuts & Cut.RESENT:
+        if target is not None and not cuts & Cut.RESENT:
             self._largest_rad = max(self._largest_rad, float(np.abs(target - limited.sent).max()))
 
     def summary(self) -> dict[str, float]:

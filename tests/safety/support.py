@@ -57,7 +57,7 @@ class Bench:
         self.gate = Gate(config, ROBOT, PERIOD_S, settle_is_hold=settle_is_hold)
         self.state = healthy()
         self.mode = Mode.POLICY
-        self.feet = (-1, -1)
+        self.airborne = False
 
     def tick(self, *raised: Event, new: bool = True) -> Tier:
         """One control tick; without `new` the link shows the old sample, 20 ms older."""
@@ -69,7 +69,7 @@ class Bench:
         else:
             state.age_s += PERIOD_S
         state.recv_ns += PERIOD_NS
-        return self.gate.check_state(state, state.recv_ns, bits(*raised), self.mode, self.feet)
+        return self.gate.check_state(state, state.recv_ns, bits(*raised), self.mode, self.airborne)
 
     def fires(self, event: Event) -> bool:
         return bool(self.gate.events >> event & 1)

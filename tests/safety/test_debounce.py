@@ -62,14 +62,14 @@ def hits(*cells: tuple[int, int]) -> np.ndarray:
 def test_no_hit_returns_the_shared_zeros() -> None:
     ticks, active, fired, joint = count_joints(hits(), NO_JOINT_TICKS + np.int16(4), RULES)
     assert ticks is NO_JOINT_TICKS
-    assert (active, fired, joint) == (0, 0, -1)
+    assert (active, fired, joint) == (0, 0, None)
 
 
 def test_each_joint_counts_for_itself() -> None:
     ticks = NO_JOINT_TICKS
     for joint in (3, 9, 3, 9):
         ticks, active, fired, worst = count_joints(hits((SPEED_ROW, joint)), ticks, RULES)
-        assert (active, fired, worst) == (bits(Event.JOINT_SPEED), 0, -1)
+        assert (active, fired, worst) == (bits(Event.JOINT_SPEED), 0, None)
     for expected in (0, 0, bits(Event.JOINT_SPEED)):
         ticks, _, fired, worst = count_joints(hits((SPEED_ROW, 28), (SPEED_ROW, 4)), ticks, RULES)
         assert fired == expected

@@ -57,6 +57,7 @@ def test_one_lost_sample_stops_nothing() -> None:
     for tick in range(200):
         assert bench.tick(new=tick % 10 != 5) is Tier.NONE
         assert bench.gate.events == 0
+        assert bench.gate.clear
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -112,6 +113,7 @@ def test_before_the_first_sample_the_state_is_stale() -> None:
     assert bench.tick(new=False) is Tier.DAMP
     assert bench.gate.cause == 1 << Event.STATE_STALE
     assert not bench.gate.clear
+    assert bench.gate.state is not bench.state
 
 
 def test_a_condition_seen_here_and_elsewhere_is_one_condition() -> None:
@@ -130,6 +132,18 @@ def test_a_single_bad_checksum_is_noted_and_stops_nothing() -> None:
     for _ in range(60):
         assert bench.tick() is Tier.NONE
         assert bench.gate.events == 0
+
+
+def test_a_link_that_counts_anew_has_not_seen_an_error() -> None:
+    bench = Bench()
+    bench.state.crc_errors = 70
+    bench.tick()
+    bench.state.crc_errors = 0
+    bench.tick()
+    assert bench.gate.events == 0
+    bench.state.crc_errors = 1
+    bench.tick()
+    assert bench.fires(Event.CRC_BAD)
 
 
 def test_errors_counted_before_the_first_tick_are_history() -> None:
@@ -230,7 +244,23 @@ def test_a_large_step_forwards_is_an_advance() -> None:
     bench = Bench()
     bench.tick()
     bench.state.robot_tick += (1 << 31) - 21
-    assert bench.tick() is Tier.NONE
+    for _ in range(5):
+        assert bench.tick() is Tier.NONE
+        assert bench.gate.clear
+
+
+@pytest.mark.parametrize("before", [7, 0xFFFFFFFF, 0x7FFFFFFF])
+def test_the_smallest_step_is_an_advance_over_the_wrap_too(before: int) -> None:
+    bench = Bench()
+    bench.state.robot_tick = (before - 20) & 0xFFFFFFFF
+    bench.tick()
+    state = bench.state
+    for _ in range(5):
+        state.robot_tick = (state.robot_tick + 1) & 0xFFFFFFFF
+        state.gyro_body[0] = 7
+        tier = bench.gate.check_state(state, state.recv_ns, 0, Mode.POLICY)
+    assert tier is Tier.DAMP
+    assert bench.gate.cause == 1 << Event.ANGULAR_RATE
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -244,6 +274,15 @@ def test_more_than_three_overruns_in_a_second_settle(spacing: int, mode: Mode) -
     assert tiers[-1] is wanted
     assert set(tiers[:-1]) <= {Tier.NONE, Tier.WARN}
     assert tiers[0] is Tier.WARN
+
+
+@pytest.mark.parametrize(("gap", "tier"), [(49, Tier.SETTLE), (50, Tier.WARN)])
+def test_the_window_of_overruns_is_exactly_a_second(gap: int, tier: Tier) -> None:
+    bench = Bench()
+    bench.tick()
+    for tick in range(gap + 1):
+        asked = bench.tick(*[Event.OVERRUN] * (tick in (0, 1, 2, gap)))
+    assert asked is tier
 
 
 def test_overruns_that_spread_over_more_than_a_second_only_warn() -> None:
