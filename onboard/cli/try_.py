@@ -17,7 +17,6 @@ from onboard.cli.run_options import Repeated, run_config
 from onboard.configs.events import Mode, Tier, names
 from onboard.configs.script import ScriptConfig, Step, load_script
 from onboard.configs.sim import load_sim
-from onboard.policies.policy import Policy
 from onboard.runtime.assembly import Plan, build_loop, make_plan
 from onboard.runtime.console import Console
 from onboard.runtime.gateway import EXPIRY_MS_REALTIME
@@ -103,7 +102,8 @@ class Trial:
 
     def __init__(self, plan: Plan, script: ScriptConfig, sim_overrides: tuple[str, ...] = ()) -> None:
         self.plan = plan
-        policy = Policy(plan.bundle, plan.robot)
+        policies = plan.policies()
+        policy = policies[0]
         sim_config = load_sim("g1", ["builtin.active=false", f"robot={plan.config.robot}", *sim_overrides])
         self.robot = SimRobot(sim_config)
         self.robot.reset(policy.start_pose)
@@ -114,7 +114,7 @@ class Trial:
         self.console = Console(Script(script))
         self.loop = build_loop(
             plan,
-            policy,
+            policies,
             link=self.link,
             clock=LockStepClock(self.link, period_ns),
             port=self.port,

@@ -35,12 +35,24 @@ class Timing(Struct, frozen=True, forbid_unknown_fields=True):
     """A dry pass over policy and caches shortly before each grid point; changes no state."""
 
 
+class PolicyChoice(Struct, frozen=True, forbid_unknown_fields=True):
+    """A further policy that the run may switch to."""
+
+    policy: str
+    """Folder, ONNX file, or shipped name."""
+    preset: str = ""
+
+
 class Motions(Struct, frozen=True, forbid_unknown_fields=True):
     """Durations of the runtime's own motions."""
 
     ramp_s: Annotated[float, Meta(ge=3, le=30)] = 3.0
     hold_blend_s: Annotated[float, Meta(ge=0.1, le=3)] = 0.3
     fade_in_s: Annotated[float, Meta(ge=0, le=2)] = 0.1
+    approach_s: Annotated[float, Meta(ge=0, le=10)] = 1.5
+    """Before a switch: joints that the policy in charge does not drive move to the next one's start pose."""
+    switch_s: Annotated[float, Meta(ge=0, le=2)] = 0.3
+    """How long targets and gains blend when one policy takes over from another."""
 
 
 class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,6 +60,8 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
     policy: str
     """Folder, ONNX file, or shipped name."""
+    also: tuple[PolicyChoice, ...] = ()
+    """Policies to switch to, in the order of their index from 1."""
     robot: str = "g1_29dof"
     safety: str = "g1"
     interface: str = "lo"

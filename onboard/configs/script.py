@@ -12,7 +12,7 @@ ModeName = Literal["damp", "ramp", "hold", "policy", "limp"]
 
 
 class Step(Struct, frozen=True, forbid_unknown_fields=True):
-    """One line of a script: press, set the velocity, then wait for a mode and for a time.
+    """One line of a script: press, set the velocity, switch the policy, then wait for a mode and for a time.
 
     Everything given happens in that order; the next step begins when the waits are over.
     """
@@ -20,6 +20,8 @@ class Step(Struct, frozen=True, forbid_unknown_fields=True):
     press: Action | None = None
     velocity: Vector3 | None = None
     """vx, vy, wz in m/s, m/s, rad/s, kept until another step changes it."""
+    policy: Annotated[int, Meta(ge=0, le=99)] | None = None
+    """Switch to this policy of the run: 0 the first, 1 the first of `--also`, and so on."""
     until: ModeName | None = None
     """Wait for this mode of the control loop."""
     timeout_s: Annotated[float, Meta(gt=0)] = 15.0

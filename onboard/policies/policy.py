@@ -66,6 +66,11 @@ class Policy:
         return self._motion.index if self._motion is not None else -1
 
     @property
+    def has_motion(self) -> bool:
+        """It follows a reference motion."""
+        return self._motion is not None
+
+    @property
     def motion_done(self) -> bool:
         """The reference motion has come to its end and does not loop."""
         return self._motion is not None and self._motion.done

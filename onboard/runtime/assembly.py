@@ -1,5 +1,6 @@
 """Builds the parts of a run from its configuration; the same way for a robot and in lock-step."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -20,8 +21,9 @@ from onboard.runtime.loop import ControlLoop, Sink, Watch
 from onboard.runtime.modes import ModeMachine, ModeTimes
 from onboard.runtime.operator_input import Operator, Port
 from onboard.runtime.pilot import Pilot
+from onboard.runtime.repertoire import Repertoire
 from onboard.runtime.tick_recorder import TickRecorder
-from onboard.safety.gate import Gate
+from onboard.safety.gate import Gate, make_tables
 
 DRY_OVERRIDES = ("events.RAMP_TRACKING.limit=.inf", "events.RAMP_TORQUE.limit=.inf")
 """In a dry run nobody follows the ramp."""
@@ -35,15 +37,28 @@ class Plan:
     """A run's configuration with everything that it names read and checked.
 
     Attributes:
-        safety: the robot's table with the policy's overrides.
+        safety: the robot's table with the first policy's overrides.
+        bundle: the first policy.
+        bundles: every policy of the run, the first included.
+        tables: the safety table with each policy's overrides.
         notes: what was overridden or filled in, one line each, for the operator and the log.
     """
 
     config: RunConfig
     robot: RobotConfig
-    safety: SafetyConfig
-    bundle: PolicyBundle
+    bundles: tuple[PolicyBundle, ...]
+    tables: tuple[SafetyConfig, ...]
     notes: tuple[str, ...]
+
+    @property
+    def bundle(self) -> PolicyBundle:
+        """The first policy."""
+        return self.bundles[0]
+
+    @property
+    def safety(self) -> SafetyConfig:
+        """The table while the first policy is in charge."""
+        return self.tables[0]
 
     @property
     def damping_kd(self) -> Float32Array:
@@ -63,11 +78,15 @@ class Plan:
             kd_max=limits.kd_max,
         )
 
-    def command_ranges(self) -> tuple[tuple[float, float], ...]:
-        """((low, high), ...) of vx, vy, wz; a range that the contract does not state is ±0.5."""
-        commands = self.bundle.contract.commands
+    def command_ranges(self, index: int = 0) -> tuple[tuple[float, float], ...]:
+        """((low, high), ...) of vx, vy, wz of one policy; a range that is not stated is ±0.5."""
+        commands = self.bundles[index].contract.commands
         stated = (commands.lin_vel_x, commands.lin_vel_y, commands.ang_vel_z)
         return tuple((pair[0], pair[1]) if pair else DEFAULT_RANGE for pair in stated)
+
+    def policies(self) -> list[Policy]:
+        """Every policy, ready to run."""
+        return [Policy(bundle, self.robot) for bundle in self.bundles]
 
 
 def make_plan(config: RunConfig) -> Plan:
@@ -77,17 +96,27 @@ def make_plan(config: RunConfig) -> Plan:
         OnboardError: anything of it is missing or wrong.
     """
     robot = load_robot(config.robot)
-    bundle = load_policy(config.policy, robot, config.preset or None, config.policy_overrides)
+    first = load_policy(config.policy, robot, config.preset or None, config.policy_overrides)
+    others = [load_policy(choice.policy, robot, choice.preset or None) for choice in config.also]
+    bundles = (first, *others)
     unfollowed = DRY_OVERRIDES if config.dry else ()
     safety = load_safety(config.safety, [*config.safety_overrides, *unfollowed])
-    safety, notes = with_policy_overrides(safety, bundle.contract.safety, bundle.name)
-    if abs(bundle.contract.rate_hz - config.timing.rate_hz) > 1e-6:
+    tables, notes = [], [f"safety override: {line}" for line in config.safety_overrides]
+    for bundle in bundles:
+        _check_rate(bundle, config)
+        table, lines = with_policy_overrides(safety, bundle.contract.safety, bundle.name)
+        tables.append(table)
+        notes += [*lines, *bundle.defaults]
+    return Plan(config, robot, bundles, tuple(tables), tuple(notes))
+
+
+def _check_rate(bundle: PolicyBundle, config: RunConfig) -> None:
+    rate_hz = bundle.contract.rate_hz
+    if abs(rate_hz - config.timing.rate_hz) > 1e-6:
         raise ConfigError(
-            f"policy {bundle.name} runs at {bundle.contract.rate_hz:g} Hz, the loop at "
-            f"{config.timing.rate_hz:g} Hz; give --rate-hz {bundle.contract.rate_hz:g}"
+            f"policy {bundle.name} runs at {rate_hz:g} Hz, the loop at {config.timing.rate_hz:g} Hz; "
+            f"give --timing-set rate_hz={rate_hz:g}"
         )
-    lines = (*notes, *(f"safety override: {line}" for line in config.safety_overrides), *bundle.defaults)
-    return Plan(config, robot, safety, bundle, lines)
 
 
 def policy_shape(policy: Policy) -> PolicyShape:
@@ -96,42 +125,55 @@ def policy_shape(policy: Policy) -> PolicyShape:
     return PolicyShape(policy.bundle.name, policy.obs.size, policy.raw.size, extras)
 
 
-def record_type(policy: Policy) -> np.dtype:
+def record_type(policies: Sequence[Policy]) -> np.dtype:
     """Type of the run's records."""
-    return record_dtype([policy_shape(policy)])
+    return record_dtype([policy_shape(policy) for policy in policies])
 
 
-def run_info(plan: Plan, policy: Policy, arm: str = "none") -> RunInfo:
+def run_info(plan: Plan, policies: Sequence[Policy], arm: str = "none") -> RunInfo:
     """What the rollout says about the run."""
-    bundle = plan.bundle
-    contract = msgspec.yaml.encode(bundle.contract).decode()
-    models = {path.rsplit("/", 1)[-1]: digest for path, digest in bundle.model_paths.items()}
     texts = {
         name: msgspec.yaml.encode(part).decode()
         for name, part in (("run", plan.config), ("robot", plan.robot), ("safety", plan.safety))
     }
     texts["notes"] = "\n".join(plan.notes)
-    info = PolicyInfo(policy_shape(policy), contract, models=models)
+    infos = [_policy_info(policy) for policy in policies]
     period_s = plan.config.period_ns / 1e9
-    return describe_run(plan.robot, [info], period_s, texts, arm, plan.config.note)
+    return describe_run(plan.robot, infos, period_s, texts, arm, plan.config.note)
+
+
+def _policy_info(policy: Policy) -> PolicyInfo:
+    contract = msgspec.yaml.encode(policy.bundle.contract).decode()
+    models = {path.rsplit("/", 1)[-1]: digest for path, digest in policy.bundle.model_paths.items()}
+    return PolicyInfo(policy_shape(policy), contract, models=models)
 
 
 def build_loop(
-    plan: Plan, policy: Policy, *, link: Link, clock: Clock, port: Port, watch: Watch, sink: Sink
+    plan: Plan,
+    policies: Sequence[Policy],
+    *,
+    link: Link,
+    clock: Clock,
+    port: Port,
+    watch: Watch,
+    sink: Sink,
 ) -> ControlLoop:
     """The control loop with all its parts."""
     config = plan.config
     period_s = config.period_ns / 1e9
     times = plan.safety.times
+    repertoire = Repertoire(policies, period_s, config.motions.approach_s)
     return ControlLoop(
         link=link,
         clock=clock,
         gate=Gate(plan.safety, plan.robot, period_s),
+        tables=[make_tables(table, plan.robot, period_s) for table in plan.tables],
+        ranges=[plan.command_ranges(index) for index in range(len(plan.bundles))],
         operator=Operator(port, config.sticks, plan.command_ranges(), period_s),
         machine=ModeMachine(period_s, ModeTimes(times.settle_s, times.stop_hold_s, times.stop_damp_s)),
-        pilot=Pilot(policy, plan.robot, plan.damping_kd, config),
+        pilot=Pilot(repertoire, plan.robot, plan.damping_kd, config),
         watch=watch,
         sink=sink,
-        recorder=TickRecorder(record_type(policy)),
+        recorder=TickRecorder(record_type(policies)),
         gantry=config.gantry,
     )

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from onboard.configs.events import Mode
 from onboard.runtime.keyboard import Keyboard
+from onboard.runtime.operator_input import NEXT
 from onboard.runtime.script import Script
 
 
@@ -23,6 +24,9 @@ class Desk(Protocol):
 
     def request(self, name: str) -> None:
         """Raise a flag of the operator's port."""
+
+    def switch(self, index: int) -> None:
+        """Ask for another policy."""
 
     def set_velocity(self, velocity: tuple[float, float, float]) -> None:
         """Take the velocity over."""
@@ -83,6 +87,8 @@ class Console:
         script.advance(now_ns, mode.name.lower())
         for action in script.pressed:
             desk.press(action)
+        if script.policy is not None:
+            desk.switch(script.policy)
         if script.velocity is not None:
             desk.set_velocity(script.velocity)
         if script.done or script.failure:
@@ -92,7 +98,10 @@ class Console:
 
     def _look_at_keys(self, keyboard: Keyboard, desk: Desk) -> None:
         for action in keyboard.actions():
-            desk.press(action)
+            if action == "next":
+                desk.switch(NEXT)
+            else:
+                desk.press(action)
         if keyboard.used:
             vx, vy, wz = keyboard.velocity
             desk.set_velocity((vx, vy, wz))

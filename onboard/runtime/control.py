@@ -17,7 +17,6 @@ import msgspec
 import numpy as np
 
 from onboard.configs.run import RunConfig
-from onboard.policies.policy import Policy
 from onboard.runtime import realtime
 from onboard.runtime.assembly import build_loop, make_plan
 from onboard.runtime.children import child_main
@@ -30,9 +29,6 @@ from onboard.runtime.ports import CONTROL, OPERATOR
 from onboard.runtime.rehearsal import Rehearsal
 from onboard.runtime.shm import Shared
 from onboard.runtime.watch import SharedWatch
-
-PREWARM_LEAD_NS = 1_500_000
-"""How long before a grid point the dry pass begins; it takes about a fifth of that."""
 
 
 class GatewaySlot:
@@ -97,12 +93,11 @@ def main(argv: list[str] | None = None) -> int:
 
 def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Namespace) -> None:
     plan = make_plan(config)
-    policy = Policy(plan.bundle, plan.robot)
     link = DdsLink(dds, None if config.dry else GatewaySlot(shared, options.wake))
     clock = GridClock(config.period_ns, int(config.timing.spin_us * 1000))
     loop = build_loop(
         plan,
-        policy,
+        plan.policies(),
         link=link,
         clock=clock,
         port=shared["operator"],
@@ -126,7 +121,7 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
     def after_tick(loop: ControlLoop) -> None:
         report(loop)
         if config.timing.prewarm:
-            clock.doze(PREWARM_LEAD_NS)
+            clock.doze(rehearse.lead_ns)
             rehearse()
 
     try:

@@ -1,8 +1,9 @@
 """The operator's keys, read in the parent from a raw terminal; works over SSH.
 
 ```
-1 start (ramp, re-arm, confirm)   2 go (policy)   x stop   SPACE or b  damp at once   L limp   m mark
-w/s forward/back   a/d left/right   q/e turn left/right   0 stand still      Ctrl-C stop, twice damp
+1 start (ramp, re-arm, confirm)   2 go (policy)   n next policy   x stop   SPACE or b  damp at once
+w/s forward/back   a/d left/right   q/e turn left/right   0 stand still   L limp   m mark
+Ctrl-C stop, twice damp
 ```
 
 Losing the terminal is noticed here (end of file or an I/O error) and reported, never waited for.
@@ -17,7 +18,16 @@ import threading
 import tty
 from typing import Any
 
-ACTIONS = {"1": "start", "2": "go", "x": "stop", " ": "damp", "b": "damp", "L": "limp", "m": "mark"}
+ACTIONS = {
+    "1": "start",
+    "2": "go",
+    "x": "stop",
+    " ": "damp",
+    "b": "damp",
+    "L": "limp",
+    "m": "mark",
+    "n": "next",
+}
 STEPS = {
     "w": (0, 0.1),
     "s": (0, -0.1),
@@ -28,7 +38,9 @@ STEPS = {
 }
 """Key to axis (vx, vy, wz) and step in m/s or rad/s."""
 
-HELP = "1 start  2 go  x stop  SPACE damp  L limp  m mark  w/s a/d q/e velocity  0 stand still  Ctrl-C stop"
+HELP = (
+    "1 start  2 go  n next policy  x stop  SPACE damp  L limp  m mark  w/s a/d q/e velocity  0 stand  Ctrl-C"
+)
 
 
 class Keyboard:

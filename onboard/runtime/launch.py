@@ -13,7 +13,6 @@ from onboard.configs.events import names
 from onboard.logging.convert import convert, rollout_path
 from onboard.logging.journal import create_journal
 from onboard.logging.layout import SafetyFlag, journal_dtype
-from onboard.policies.policy import Policy
 from onboard.runtime.assembly import Plan, record_type, run_info
 from onboard.runtime.console import Console
 from onboard.runtime.dds import DdsDomain
@@ -75,10 +74,10 @@ def launch(
     """
     config = plan.config
     with DdsDomain(config.domain, config.interface) as dds:
-        policy = Policy(plan.bundle, plan.robot)
-        record, info = record_type(policy), run_info(plan, policy)
+        policies = plan.policies()
+        record, info = record_type(policies), run_info(plan, policies)
         journal = _make_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
-        del policy
+        del policies
 
         def own_the_motors(parent: Parent) -> None:
             if not config.dry:

@@ -23,7 +23,7 @@ clock. Inside a tick nothing raises: what a policy throws becomes a target of Na
 answers by sending the previous target once more, and by damping at the second time in a row.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -33,10 +33,10 @@ from onboard.configs.robot import N_JOINTS
 from onboard.runtime.clock import Clock
 from onboard.runtime.link import COMMAND, Float32Array, Kind, Link, State
 from onboard.runtime.modes import Facts, ModeMachine
-from onboard.runtime.operator_input import Operator, OperatorInput
+from onboard.runtime.operator_input import Operator, OperatorInput, Ranges
 from onboard.runtime.pilot import Pilot
 from onboard.runtime.tick_recorder import TickRecorder
-from onboard.safety.gate import Gate
+from onboard.safety.gate import Gate, Tables
 
 
 class Watch(Protocol):
@@ -68,6 +68,8 @@ class ControlLoop:
         link: Link,
         clock: Clock,
         gate: Gate,
+        tables: Sequence[Tables],
+        ranges: Sequence[Ranges],
         operator: Operator,
         machine: ModeMachine,
         pilot: Pilot,
@@ -89,6 +91,9 @@ class ControlLoop:
         self.command = np.zeros((), COMMAND)
         self.sent: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._facts = Facts(gantry=gantry)
+        self._tables = tables
+        self._ranges = ranges
+        self._table = self._range = 0
 
     def run(self, after_tick: Callable[["ControlLoop"], None]) -> None:
         """Tick until the stop sequence is complete; `after_tick` is called with the loop."""
@@ -111,6 +116,7 @@ class ControlLoop:
         mode = self._decide(asked)
         stages.mark()
         self.pilot.fly(mode, state, asked, self.sent, 1 + skipped, stages)
+        self._follow_switch()
         mode = self._limit(mode, state, asked)
         stages.mark()
         self._send(mode, state)
@@ -123,7 +129,7 @@ class ControlLoop:
         raised = self.watch.look(self.clock.now_ns(), self.machine.status.session, passing)
         if skipped:
             raised |= bits(Event.OVERRUN)
-        if self.machine.status.mode is Mode.POLICY and self.pilot.policy.motion_done:
+        if self.machine.status.mode is Mode.POLICY and self.pilot.repertoire.motion_over:
             raised |= bits(Event.MOTION_FINISHED)
         return raised
 
@@ -148,6 +154,17 @@ class ControlLoop:
             asked.velocity[:] = 0.0
         self.finished = self.machine.status.finished
         return mode
+
+    def _follow_switch(self) -> None:
+        """Ranges and thresholds of the policy in charge; a motion's own until the blend after it is over."""
+        index = self.pilot.repertoire.index
+        if index != self._range:
+            self._range = index
+            self.operator.set_ranges(self._ranges[index])
+        leaving_motion = self.pilot.fading and self.pilot.repertoire.policies[self._table].has_motion
+        if index != self._table and not leaving_motion:
+            self._table = index
+            self.gate.use(self._tables[index])
 
     def _limit(self, mode: Mode, state: State, asked: OperatorInput) -> Mode:
         """Cut the target; a target that may not be sent at all ends in damping, in this very tick."""

@@ -12,9 +12,16 @@ import numpy as np
 from onboard.configs.run import Sticks
 from onboard.runtime.link import Float32Array, State
 from onboard.runtime.ports import OPERATOR
-from onboard.runtime.remote import DAMP, GO, LIMP, MARK, START, STOP, keys, sticks
+from onboard.runtime.remote import DAMP, GO, LIMP, MARK, NEXT_POLICY, START, STOP, keys, sticks
+
+NEXT = -1
+"""The policy after the one in charge."""
 
 _ACTIONS = (("start", START), ("go", GO), ("stop", STOP), ("damp", DAMP), ("limp", LIMP), ("mark", MARK))
+
+
+Ranges = tuple[tuple[float, float], ...]
+"""((low, high), ...) of vx, vy, wz; m/s, m/s, rad/s."""
 
 
 class Port(Protocol):
@@ -43,6 +50,11 @@ class LocalPort:
         """Press a button."""
         self.record[f"{action}s"] += 1
 
+    def switch(self, index: int) -> None:
+        """Ask for another policy."""
+        self.record["switch_to"] = index
+        self.record["switches"] += 1
+
     def request(self, name: str) -> None:
         """Raise a flag."""
         self.record[name] = 1
@@ -61,6 +73,7 @@ class OperatorInput:
         stop_request: the run shall end in order.
         damp_request: the run shall damp now and end.
         terminal_lost: the terminal that the run was started from is gone.
+        switch: index of the policy asked for since the last tick, -1 the next one; None for no wish.
         velocity: (3,) vx, vy, wz, clamped to the policy's command ranges.
         marks: how often mark was pressed so far.
         connected: the remote's bytes are not all zero.
@@ -77,6 +90,7 @@ class OperatorInput:
         "start",
         "stop",
         "stop_request",
+        "switch",
         "terminal_lost",
         "velocity",
     )
@@ -85,6 +99,7 @@ class OperatorInput:
         self.start = self.go = self.stop = self.damp = self.limp = self.mark = False
         self.stop_request = self.damp_request = self.terminal_lost = self.connected = False
         self.marks = 0
+        self.switch: int | None = None
         self.velocity: Float32Array = np.zeros(3, np.float32)
 
 
@@ -98,20 +113,19 @@ class Operator:
         period_s: control period, for the smoothing.
     """
 
-    def __init__(
-        self, port: Port, config: Sticks, ranges: tuple[tuple[float, float], ...], period_s: float
-    ) -> None:
+    def __init__(self, port: Port, config: Sticks, ranges: Ranges, period_s: float) -> None:
         self._port = port
         self._record = np.zeros((), OPERATOR)
         self._counters: dict[str, int] = {}
         self._keys = 0
+        self._switches = 0
         self._config = config
         self._keep = math.exp(-period_s / config.smoothing_s) if config.smoothing_s > 0 else 0.0
         self._smooth = [0.0, 0.0, 0.0]
         self._input = OperatorInput()
         self.set_ranges(ranges)
 
-    def set_ranges(self, ranges: tuple[tuple[float, float], ...]) -> None:
+    def set_ranges(self, ranges: Ranges) -> None:
         """Take over the command ranges of another policy."""
         self._ranges = ranges
 
@@ -123,6 +137,7 @@ class Operator:
         if not self._counters:
             # What was pressed before the first look, such as the release's confirmation, is no wish.
             self._counters = {name: int(record[f"{name}s"]) for name, _ in _ACTIONS}
+            self._switches = int(record["switches"])
             self._keys = now
         for name, buttons in _ACTIONS:
             count = int(record[f"{name}s"])
@@ -131,6 +146,7 @@ class Operator:
             self._counters[name] = count
         asked.damp = asked.damp or now & DAMP == DAMP
         asked.marks += asked.mark
+        asked.switch = self._read_switch(now)
         self._keys = now
         asked.connected = bool(state.remote.any())
         asked.stop_request = bool(record["stop_request"])
@@ -138,6 +154,13 @@ class Operator:
         asked.terminal_lost = bool(record["terminal_lost"])
         self._set_velocity(remote, record)
         return asked
+
+    def _read_switch(self, now: int) -> int | None:
+        record = self._record
+        if int(record["switches"]) != self._switches:
+            self._switches = int(record["switches"])
+            return int(record["switch_to"])
+        return NEXT if now & NEXT_POLICY and not self._keys & NEXT_POLICY else None
 
     def _set_velocity(self, remote: memoryview, record: np.ndarray) -> None:
         """From the sticks, smoothed; keys or a script in charge give it as it is."""

@@ -202,6 +202,11 @@ class Parent:
         """Press one of the operator's buttons."""
         self._operator[f"{action}s"] += 1
 
+    def switch(self, index: int) -> None:
+        """Ask for another policy."""
+        self._operator["switch_to"] = index
+        self._operator["switches"] += 1
+
     def request(self, name: str) -> None:
         """Raise one of the operator port's flags."""
         self._operator[name] = 1

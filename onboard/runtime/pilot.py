@@ -17,6 +17,7 @@ from onboard.policies.policy import Policy
 from onboard.runtime.link import Float32Array, State
 from onboard.runtime.motions import FadeIn, HoldBlend, RampProfile
 from onboard.runtime.operator_input import OperatorInput
+from onboard.runtime.repertoire import Repertoire
 from onboard.runtime.tick_recorder import Stages
 
 RAMP_KP_START = 0.1
@@ -27,7 +28,7 @@ class Pilot:
     """Targets and gains by mode.
 
     Args:
-        policy: the policy of this run.
+        repertoire: the policies of this run.
         robot: for its stand gains.
         damping_kd: (29,) gains of damping, N·m·s/rad.
         config: durations of ramp, hold and fade.
@@ -45,15 +46,17 @@ class Pilot:
     """
 
     def __init__(
-        self, policy: Policy, robot: RobotConfig, damping_kd: Float32Array, config: RunConfig
+        self, repertoire: Repertoire, robot: RobotConfig, damping_kd: Float32Array, config: RunConfig
     ) -> None:
         period_s = config.period_ns / 1e9
         motions = config.motions
-        self.policy = policy
-        self.command = policy.neutral_command()
+        self.repertoire = repertoire
+        self.command = self.policy.neutral_command()
         self._ramp = RampProfile(period_s, motions.ramp_s, float(robot.speed.min()) * 0.05, RAMP_KP_START)
         self._hold = HoldBlend(period_s, motions.hold_blend_s)
-        self._fade = FadeIn(period_s, motions.fade_in_s)
+        self._fade_in = FadeIn(period_s, motions.fade_in_s)
+        self._switch_fade = FadeIn(period_s, motions.switch_s)
+        self._fade = self._fade_in
         self._damping_kd = damping_kd
         self._zeros = np.zeros(N_JOINTS, np.float32)
         self._stand = (robot.stand_kp, robot.stand_kd)
@@ -61,6 +64,7 @@ class Pilot:
         self._gains = (np.zeros(N_JOINTS, np.float32), np.zeros(N_JOINTS, np.float32))
         self._mode = Mode.DAMP
         self._stages: Stages | None = None
+        self._sent = self._zeros
         self.target: Float32Array = np.zeros(N_JOINTS, np.float32)
         self.kp: Float32Array = self._zeros
         self.kd: Float32Array = damping_kd
@@ -76,6 +80,16 @@ class Pilot:
             Mode.POLICY: self._follow_policy,
             Mode.LIMP: self._limp,
         }
+
+    @property
+    def policy(self) -> Policy:
+        """The policy in charge."""
+        return self.repertoire.policy
+
+    @property
+    def fading(self) -> bool:
+        """Targets and gains still blend into those of the policy in charge."""
+        return self._mode is Mode.POLICY and self._fade.progress < 1.0
 
     @property
     def ramp_done(self) -> bool:
@@ -101,7 +115,7 @@ class Pilot:
             periods: grid periods since the last tick, 1 normally.
             stages: told where observing and inferring end.
         """
-        self.failure, self.base, self._stages = "", None, stages
+        self.failure, self.base, self._stages, self._sent = "", None, stages, sent
         entered = mode is not self._mode
         if entered:
             self._enter(mode, state, sent)
@@ -123,10 +137,30 @@ class Pilot:
         elif mode is Mode.HOLD:
             self._hold.begin(sent, self.policy.start_pose if self._mode is Mode.RAMP else state.q)
         elif mode is Mode.POLICY:
-            self._fade.begin(sent)
-            self.policy.reset(state)
-            self.episode += 1
+            self.repertoire.begin()
+            self._fade = self._fade_in
+            self._start_policy(state, sent)
             self.step = -1
+
+    def _start_policy(self, state: State, sent: Float32Array) -> None:
+        """The policy in charge begins anew, from the sent target."""
+        self._fade.begin(sent)
+        self.policy.reset(state)
+        self.command.values[3] = self.policy.neutral_command().height_m
+        self.episode += 1
+        self.step = 0
+
+    def _switch(self, state: State, asked: OperatorInput, periods: int) -> None:
+        """Let another policy take over where one was asked for, or where a motion is over."""
+        if asked.switch is not None:
+            self.repertoire.ask(asked.switch)
+        if not self.repertoire.advance(periods):
+            return
+        for before, now in zip(self._from, (self.kp, self.kd), strict=True):
+            before[:] = now
+        self.repertoire.take_over(self._sent)
+        self._fade = self._switch_fade
+        self._start_policy(state, self._sent)
 
     def _damp(self, state: State, asked: OperatorInput, periods: int) -> None:
         self.target[:] = state.q
@@ -147,8 +181,9 @@ class Pilot:
         self._blend_gains(self._stand, self._hold.progress)
 
     def _follow_policy(self, state: State, asked: OperatorInput, periods: int) -> None:
-        policy = self.policy
         self.step += periods
+        self._switch(state, asked, periods)
+        policy = self.policy
         vx, vy, wz = asked.velocity
         self.command.set_velocity(vx, vy, wz)
         try:

@@ -110,6 +110,8 @@ OPERATOR = np.dtype(
         ("damps", "<u4"),
         ("limps", "<u4"),
         ("marks", "<u4"),
+        ("switches", "<u4"),
+        ("switch_to", "<i4"),  # index of the policy that the newest switch asks for, -1 the next one
         ("velocity", "<f4", 3),  # vx, vy, wz from keys or script
         ("velocity_valid", "u1"),  # keys or script are in charge of the velocity
         ("stop_request", "u1"),  # end the run in order

@@ -37,6 +37,7 @@ GO = int(Button.A)
 STOP = int(Button.X)
 DAMP = int(Button.B)
 MARK = int(Button.Y)
+NEXT_POLICY = int(Button.SELECT)
 LIMP = int(Button.L1 | Button.R1 | Button.B)
 
 ACTIONS = {"start": START, "go": GO, "stop": STOP, "damp": DAMP, "mark": MARK, "limp": LIMP}

@@ -11,6 +11,7 @@ class Script:
     Attributes:
         pressed: actions to press now, as the last `advance` found them.
         velocity: (vx, vy, wz) in force, None before the first step that sets one.
+        policy: index to switch to now, None otherwise.
         done: the last step is over.
         failure: why the script gave up, "" while it has not.
     """
@@ -22,13 +23,14 @@ class Script:
         self._entered_ns = 0
         self._reached_ns: int | None = None
         self.pressed: list[str] = []
+        self.policy: int | None = None
         self.velocity: tuple[float, float, float] | None = None
         self.done = False
         self.failure = ""
 
     def advance(self, now_ns: int, mode: str) -> None:
         """Go on as far as time and mode allow; at most one step that presses a button a call."""
-        self.pressed = []
+        self.pressed, self.policy = [], None
         self._notice_fall(mode)
         while not (self.done or self.failure):
             if self._index >= 0 and not self._over(self._steps[self._index], now_ns, mode):
@@ -38,7 +40,7 @@ class Script:
                 self.done = True
                 return
             self._enter(self._steps[self._index], now_ns)
-            if self.pressed:
+            if self.pressed or self.policy is not None:
                 return
 
     def _notice_fall(self, mode: str) -> None:
@@ -53,6 +55,7 @@ class Script:
         self._entered_ns, self._reached_ns = now_ns, None
         if step.press is not None:
             self.pressed = [step.press]
+        self.policy = step.policy
         if step.velocity is not None:
             vx, vy, wz = step.velocity
             self.velocity = (vx, vy, wz)

@@ -53,7 +53,6 @@ class TickRecorder:
 
     Args:
         dtype: of a row, `logging.layout.record_dtype`.
-        policy_index: index of the policy into the run's policies.
         arm: side of the A/B comparison.
 
     Attributes:
@@ -64,7 +63,7 @@ class TickRecorder:
         events_seen: every event since the start.
     """
 
-    def __init__(self, dtype: np.dtype, policy_index: int = 0, arm: Arm = Arm.NONE) -> None:
+    def __init__(self, dtype: np.dtype, arm: Arm = Arm.NONE) -> None:
         self.row = blank_record(dtype)
         self.row["arm"] = arm
         self.stages = Stages()
@@ -73,7 +72,6 @@ class TickRecorder:
         self.policy_rows = 0
         self.events_seen = 0
         self._tick = -1
-        self._policy_index = policy_index
         self._views = {name: self.row[name] for name in dtype.names or () if dtype[name].shape}
 
     def begin(self, skipped: int, late_ns: int) -> Stages:
@@ -136,7 +134,7 @@ class TickRecorder:
         views["command"][:] = pilot.command.values
         row["kp_scale"] = pilot.kp_scale
         inside = mode is Mode.POLICY
-        row["policy"] = self._policy_index if inside else -1
+        row["policy"] = pilot.repertoire.index if inside else -1
         row["episode"], row["step"] = max(pilot.episode, 0), pilot.step if inside else 0
         row["motion_index"] = pilot.policy.motion_index if inside else -1
         views["phase"][:] = pilot.policy.phase

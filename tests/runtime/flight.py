@@ -11,7 +11,6 @@ from onboard.cli.run_options import run_config
 from onboard.configs.errors import OnboardError
 from onboard.configs.events import Event, Mode, names
 from onboard.configs.sim import load_sim
-from onboard.policies.policy import Policy
 from onboard.runtime.assembly import Plan, build_loop, make_plan
 from onboard.runtime.gateway_core import GatewayState
 from onboard.runtime.link import State
@@ -44,8 +43,8 @@ class Flight:
 
     def __init__(self, the_plan: Plan | None = None, *, hanging: bool = True) -> None:
         self.plan = the_plan or plan()
-        policy = Policy(self.plan.bundle, self.plan.robot)
-        self.policy = policy
+        policies = self.plan.policies()
+        self.policy = policy = policies[0]
         self.robot = SimRobot(load_sim("g1", ["builtin.active=false"]))
         self.robot.reset(policy.start_pose)
         if hanging:
@@ -58,7 +57,7 @@ class Flight:
         self.states: list[GatewayState] = []
         self.loop = build_loop(
             self.plan,
-            policy,
+            policies,
             link=self.link,
             clock=self.clock,
             port=self.port,

@@ -26,6 +26,9 @@ class Desk:
     def request(self, name: str) -> None:
         self.requests.append(name)
 
+    def switch(self, index: int) -> None:
+        self.pressed.append(f"policy {index}")
+
     def set_velocity(self, velocity: tuple[float, float, float]) -> None:
         self.velocity = velocity
 
