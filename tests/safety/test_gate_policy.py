@@ -8,10 +8,12 @@ from hypothesis.extra import numpy as hnp
 
 from onboard.configs.events import Event, Mode, Tier
 from onboard.configs.robot import N_JOINTS
+from onboard.configs.safety import load_safety
 from onboard.runtime.link import Float32Array
 from onboard.safety.events import Flag
+from onboard.safety.gate import make_tables
 from onboard.safety.limits import Cut
-from tests.safety.support import KD, KP, ROBOT, STAND, Bench
+from tests.safety.support import KD, KP, PERIOD_S, ROBOT, STAND, Bench
 
 GOOD = STAND + np.float32(0.05)
 NAN = np.full(N_JOINTS, np.nan, np.float32)
@@ -200,3 +202,37 @@ def test_without_a_target_in_force_there_is_nothing_to_track() -> None:
         bench.tick()
     for _ in range(20):
         assert bench.tick() is Tier.NONE
+
+
+def test_warming_keeps_nothing() -> None:
+    """Two gates, one warmed before every tick, see the same run and say the same."""
+    cold, warm = Bench(), Bench()
+    target = STAND.copy()
+    for tick in range(30):
+        target[2] = 2.7 * (tick % 3)
+        answers = []
+        for bench in (cold, warm):
+            if bench is warm:
+                bench.gate.warm(KP, KD)
+            bench.state.gyro_body[0] = 7.0 if tick % 4 else 0.0
+            bench.tick(new=tick % 5 != 3)
+            limit(bench, None if tick % 7 == 6 else target)
+            gate = bench.gate
+            answers.append(
+                (gate.tier, gate.events, gate.clear, gate.limit_mask.tobytes(), gate.limited(), gate.latched)
+            )
+        assert answers[0] == answers[1]
+
+
+def test_another_table_takes_over_and_what_was_latched_stays() -> None:
+    bench = Bench()
+    bench.tick(Event.OVERRUN_REPEATED)
+    wide = ["events.ANGULAR_RATE.limit=15", "limits.rate_rad_s=5"]
+    bench.gate.use(make_tables(load_safety("g1", wide), ROBOT, PERIOD_S))
+    bench.state.gyro_body[0] = 9
+    for _ in range(5):
+        assert bench.tick() is Tier.SETTLE
+        assert bench.gate.events == 0
+    target = STAND.copy()
+    target[2] = 0.5
+    assert limit(bench, target)[2] == pytest.approx(0.1)
