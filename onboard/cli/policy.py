@@ -128,7 +128,9 @@ def _inputs(rows: list[dict[str, Any]]) -> Table:
         elements = row.get("elements", [])
         names = f"{elements[0]} … {elements[-1]}" if len(elements) > 3 else " ".join(elements)
         ages = row.get("ages", [0])
-        shown = f"{ages[0]}…{ages[-1]}, {row['fill']}" if len(ages) > 1 else str(ages[0])
+        shown = (
+            f"{ages[0]}…{ages[-1]}, {row['fill']}" if len(ages) > 1 else str(ages[0] - row.get("ahead", 0))
+        )
         scale = row.get("scale", "")
         text = f"{scale:g}" if isinstance(scale, float) else "per element" if scale else ""
         table.add_row(row["input"], slices, row["term"], text, shown, names.replace("_joint", ""))

@@ -144,18 +144,21 @@ class Motion(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         source: `file`, `onnx` (embedded in a graph), or `clock` (nothing but its length).
         file: path relative to the contract's folder, for `file`.
-        rate_hz: frame rate of the file; resampled to the contract's.
+        clip: which motion of the file, for files that hold several.
+        rate_hz: frame rate of the file, for files that state none; resampled to the contract's.
         length_s: for `clock`.
         embedded: for `onnx`.
         joints: joint order of the reference data; None for the contract's `joints`.
         quat_order: of the quaternions in the reference data.
         anchor: body whose orientation is compared with the reference.
         align: `yaw` turns the reference about the vertical so that it starts as the robot stands.
-        at_end: `hold` the last frame, or `loop`.
+        at_end: `hold` the last frame and end the policy, `loop`, or `hand_over` to the policy that ran
+            before this one.
     """
 
     source: Literal["file", "onnx", "clock"]
     file: str | None = None
+    clip: str | None = None
     rate_hz: Positive | None = None
     length_s: Positive | None = None
     embedded: EmbeddedMotion | None = None
@@ -163,7 +166,7 @@ class Motion(Struct, frozen=True, forbid_unknown_fields=True):
     quat_order: Literal["wxyz", "xyzw"] | None = None
     anchor: Literal["torso", "pelvis"] | None = None
     align: Literal["yaw", "none"] = "yaw"
-    at_end: Literal["hold", "loop"] = "hold"
+    at_end: Literal["hold", "loop", "hand_over"] = "hold"
 
     def __post_init__(self) -> None:
         needed = {

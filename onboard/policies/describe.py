@@ -51,6 +51,7 @@ def _input_rows(bundle: PolicyBundle, graph: str) -> list[Row]:
                 "term": first.term.term,
                 "about": kind.about,
                 "ages": [item.age for item in items],
+                "ahead": first.term.ahead,
                 "fill": "first frame" if first.first_frame else "zeros",
                 "scale": first.term.scale,
                 "clip": first.term.clip,

@@ -102,3 +102,13 @@ def reference(motion: MotionPlayer, row: Float32Array, share: Float32Array, anch
         anchor[:] = motion.anchor_columns(state)
 
     return fill
+
+
+def reference_ahead(motion: MotionPlayer, row: Float32Array, anchor: Float32Array, ahead: int) -> Filler:
+    """The same some ticks later; to be run after `reference`, which finds the present frame."""
+
+    def fill(state: State, _command: MotionCommand, _step: int) -> None:
+        np.copyto(row, motion.row_ahead(ahead))
+        anchor[:] = motion.anchor_columns(state, ahead)
+
+    return fill

@@ -22,6 +22,7 @@ class Term(Struct, frozen=True, forbid_unknown_fields=True):
             `observed_joints`.
         values: for `constant`: the numbers.
         source: for `graph_output`: `graph.output`.
+        ahead: for terms of the reference motion: how many ticks ahead of the present.
     """
 
     term: str
@@ -31,6 +32,7 @@ class Term(Struct, frozen=True, forbid_unknown_fields=True):
     joints: Names | None = None
     values: tuple[float, ...] = ()
     source: str = ""
+    ahead: Annotated[int, Meta(ge=0, le=1000)] = 0
 
     def __post_init__(self) -> None:
         scales = self.scale if isinstance(self.scale, tuple) else (self.scale,)

@@ -11,6 +11,7 @@ def observation_labels(bundle: PolicyBundle) -> list[str]:
     for graph in bundle.contract.graphs:
         for item in place(bundle.contract, graph, bundle.source_widths):
             age = f", {item.age} ticks before" if item.age else ""
+            age += f", {item.term.ahead} ticks ahead" if item.term.ahead else ""
             labels += [
                 f"{item.input}: {item.term.term} {part}{age}" for part in element_names(bundle, graph, item)
             ]

@@ -60,7 +60,12 @@ def signal_of(term: Term, graph: str) -> str:
         return f"output:{term.source}"
     if signal == "constant":
         return constant_name(term)
-    return signal
+    return ahead_name(signal, term.ahead)
+
+
+def ahead_name(signal: str, ahead: int) -> str:
+    """Name of a signal of the reference as it will be some ticks later."""
+    return f"{signal}@{ahead}" if ahead else signal
 
 
 def constant_name(term: Term) -> str:

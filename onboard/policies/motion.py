@@ -98,10 +98,20 @@ class MotionPlayer:
         if frames:
             self.row = self._table[self.index]
 
-    def anchor_columns(self, state: State) -> tuple[float, ...]:
+    def row_ahead(self, ahead: int) -> NDArray[np.float32]:
+        """(64,) row some ticks after the present one; beyond the end the last, or round again in a loop."""
+        row: NDArray[np.float32] = self._table[self._index_ahead(ahead)]
+        return row
+
+    def anchor_columns(self, state: State, ahead: int = 0) -> tuple[float, ...]:
         """First two columns of the reference anchor's rotation in the robot's anchor frame, row by row."""
-        reference = multiply(self._turn, self._anchors[self.index])
+        reference = multiply(self._turn, self._anchors[self._index_ahead(ahead)])
         return first_two_columns(multiply(conjugate(self._robot_anchor(state)), reference))
+
+    def _index_ahead(self, ahead: int) -> int:
+        frames = len(self._table)
+        later = self.index + ahead
+        return later % frames if self._motion.at_end == "loop" else min(later, frames - 1)
 
     def _robot_anchor(self, state: State) -> Quat:
         w, x, y, z = state.quat_wxyz.tolist()

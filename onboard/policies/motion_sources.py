@@ -1,7 +1,4 @@
-"""Reference motions on disk: read, put into SDK motor order, resampled to the control rate.
-
-Two kinds: frames embedded in the policy's ONNX, and a CSV of root pose and joints.
-"""
+"""Reference motions: read from a file or out of the policy's ONNX, in SDK motor order at the control rate."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,8 +9,11 @@ from numpy.typing import NDArray
 from onboard.configs.errors import PolicyError
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.policies.contract import Contract, EmbeddedMotion, Motion
+from onboard.policies.layout import terms_of
 from onboard.policies.model import Model
 from onboard.policies.motion import ROOT_WIDTH, WAIST, MotionFrames
+from onboard.policies.motion_bodies import check_bodies
+from onboard.policies.motion_files import RawMotion, read_motion
 from onboard.policies.resample import resample_linear, resample_rotation
 from onboard.policies.rotations import roll_pitch_of, rotate_inverse, torso_from_pelvis, yaw_of
 from onboard.policies.session import OnnxSession
@@ -40,21 +40,31 @@ def load_frames(
     """The contract's reference at the control rate; None where it has none.
 
     Raises:
-        PolicyError: the file is missing, damaged, too short, or of another number of joints.
+        PolicyError: the file is missing, damaged, shorter than a term looks ahead, or of other joints.
     """
     motion = contract.motion
     if motion is None or motion.source == "clock":
         return None
     joints = motion.joints or contract.joints
-    slots = [robot.slot(joint) for joint in joints]
     if motion.embedded is not None:
-        return _embedded(motion, motion.embedded, models[motion.embedded.graph], slots)
-    path = folder / str(motion.file)
-    if path.suffix != ".csv":
-        raise PolicyError(f"{path}: unknown kind of motion file; expected a .csv of root pose and joints")
-    if not path.exists():
-        raise PolicyError(f"{path}: the contract's motion file is missing; copy it there or set motion.file")
-    return _from_csv(path, motion, slots, contract.rate_hz, robot)
+        slots = [robot.slot(joint) for joint in joints]
+        path = models[motion.embedded.graph].path
+        frames = _embedded(motion, motion.embedded, models[motion.embedded.graph], slots)
+    else:
+        path = folder / str(motion.file)
+        frames = _from_file(path, motion, read_motion(path, motion, joints), contract.rate_hz, robot)
+    _check_horizon(contract, frames, path)
+    return frames
+
+
+def _check_horizon(contract: Contract, frames: MotionFrames, path: Path) -> None:
+    terms = [term for graph in contract.graphs for term in terms_of(contract, graph)]
+    furthest = max(terms, key=lambda term: term.ahead)
+    if len(frames) <= furthest.ahead:
+        raise PolicyError(
+            f"{path}: the reference is {len(frames)} frames long at {contract.rate_hz:g} Hz, but "
+            f"'{furthest.term}' looks {furthest.ahead} ticks ahead; give a longer motion"
+        )
 
 
 def _embedded(motion: Motion, embedded: EmbeddedMotion, model: Model, slots: list[int]) -> MotionFrames:
@@ -107,40 +117,32 @@ def _same_beyond(frame: Callable[[int], NDArray[np.float32]], start: int, last: 
     return all(np.array_equal(frame(number), last) for number in powers)
 
 
-def _from_csv(
-    path: Path, motion: Motion, slots: list[int], rate_hz: float, robot: RobotConfig
+def _from_file(
+    path: Path, motion: Motion, raw: RawMotion, rate_hz: float, robot: RobotConfig
 ) -> MotionFrames:
-    table = _read_table(path, 7 + len(slots))
-    if motion.rate_hz is None:
-        raise PolicyError(f"{path}: its frame rate is not stated; --set motion.rate_hz=30, or what it is")
-    root_pos = resample_linear(table[:, :3], motion.rate_hz, rate_hz)
-    root_quat = resample_rotation(_wxyz(table[:, 3:7], motion, path), motion.rate_hz, rate_hz)
-    joints = resample_linear(table[:, 7:], motion.rate_hz, rate_hz)
+    """A file's motion in SDK motor order at the control rate."""
+    slots = [robot.slot(joint) for joint in raw.joints]
+    unturned = _wxyz(raw.root_quat, motion, path)
+    if raw.body_quat is not None:
+        bodies = raw.body_quat if motion.quat_order == "wxyz" else np.roll(raw.body_quat, 1, axis=2)
+        check_bodies(path, raw, unturned, bodies, robot)
+    root_pos = resample_linear(raw.root_pos, raw.rate_hz, rate_hz)
+    root_quat = resample_rotation(unturned, raw.rate_hz, rate_hz)
+    joints = resample_linear(raw.joint_pos, raw.rate_hz, rate_hz)
+    speeds = raw.joint_vel
+    if speeds is None or raw.rate_hz != rate_hz:
+        speeds = np.gradient(joints, 1.0 / rate_hz, axis=0)
     joint_pos = _to_slots(joints.astype(np.float32), slots)
-    joint_vel = _to_slots(np.gradient(joints, 1.0 / rate_hz, axis=0).astype(np.float32), slots)
     anchor = root_quat
     if motion.anchor == "torso":
         waist = joint_pos[:, [robot.joint_names.index(name) for name in WAIST]].astype(np.float64)
         anchor = np.array([torso_from_pelvis(q, *w) for q, w in zip(root_quat, waist, strict=True)])
-    return MotionFrames(joint_pos, joint_vel, anchor, _root_terms(root_pos, root_quat, rate_hz))
-
-
-def _read_table(path: Path, columns: int) -> Floats:
-    """Rows of root x y z, root quaternion, joints; no header."""
-    try:
-        table: Floats = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
-    except (OSError, ValueError) as error:
-        raise PolicyError(
-            f"{path}: not a table of numbers ({error}); expected rows without a header"
-        ) from error
-    if table.shape[1] != columns:
-        raise PolicyError(
-            f"{path}: {table.shape[1]} columns, expected {columns}: root x y z, quaternion, "
-            f"{columns - 7} joints"
-        )
-    if len(table) < 2 or not np.isfinite(table).all():
-        raise PolicyError(f"{path}: {len(table)} rows; expected at least two, and finite numbers throughout")
-    return table
+    return MotionFrames(
+        joint_pos=joint_pos,
+        joint_vel=_to_slots(speeds.astype(np.float32), slots),
+        anchor_quat=anchor,
+        root=_root_terms(root_pos, root_quat, rate_hz),
+    )
 
 
 def _root_terms(root_pos: Floats, root_quat: Floats, rate_hz: float) -> NDArray[np.float32]:

@@ -14,6 +14,7 @@ from onboard.policies import fillers
 from onboard.policies.command import MotionCommand
 from onboard.policies.contract import Contract
 from onboard.policies.fillers import Filler
+from onboard.policies.layout import ahead_name
 from onboard.policies.motion import MotionPlayer
 from onboard.policies.phase import GaitClock
 from onboard.runtime.link import State
@@ -47,6 +48,9 @@ _FIXED = {
     "anchor_position": 3,
 }
 """Signals of fixed width, in the order of the vector. Joint signals are in SDK motor order."""
+
+REFERENCE = ("ref_q", "ref_dq", "ref_velocity_xy", "ref_height", "ref_roll_pitch", "ref_yaw_rate", "anchor")
+"""Signals of the reference that can be looked at ahead of time; together a row of it, then the anchor."""
 
 _COMMAND = frozenset({"velocity", "velocity_xy", "velocity_yaw", "height", "stand", "waist"})
 
@@ -87,7 +91,8 @@ class Signals:
         self._contract = contract
         self._motion = motion
         self._gait = GaitClock(contract.gait, 1.0 / contract.rate_hz) if contract.gait else None
-        self._slices = _layout(contract, constants, outputs)
+        wanted = frozenset(used)
+        self._slices = _layout(contract, wanted, constants, outputs)
         self.values: Float32Array = np.zeros(max(part.stop for part in self._slices.values()), np.float32)
         for name, numbers in constants.items():
             self.view(name)[:] = numbers
@@ -101,7 +106,7 @@ class Signals:
         for view in self.provided.values():
             view[:] = np.nan
         self.phase: Float32Array = np.zeros(2, np.float32)
-        self._fillers = self._choose(frozenset(used), robot.imu.pelvis_m)
+        self._fillers = self._choose(wanted, robot.imu.pelvis_m)
 
     def view(self, signal: str) -> Float32Array:
         """The part of the vector that holds one signal."""
@@ -131,6 +136,11 @@ class Signals:
         if self._gait is not None:
             self._gait.commit()
 
+    def _reference_row(self, ahead: int) -> Float32Array:
+        """Everything that a row of the reference holds, in its order."""
+        first, last = (self._slices[ahead_name(name, ahead)] for name in (REFERENCE[0], REFERENCE[-2]))
+        return self.values[first.start : last.stop]
+
     def _choose(self, used: frozenset[str], imu_m: tuple[float, ...]) -> list[Filler]:
         view, torso = self.view, self._contract.imu == "torso"
         start = self._slices["velocity"].start
@@ -152,19 +162,36 @@ class Signals:
             sine, cosine, share = view("gait_sin"), view("gait_cos"), view("gait_phase")
             chosen.append(fillers.gait(self._gait, sine, cosine, share, self.phase[: len(share)]))
         if self._motion is not None:
-            row = self.values[self._slices["ref_q"].start : self._slices["ref_yaw_rate"].stop]
-            chosen.append(fillers.reference(self._motion, row, view("motion_phase"), view("anchor")))
+            chosen.append(
+                fillers.reference(self._motion, self._reference_row(0), view("motion_phase"), view("anchor"))
+            )
+            chosen += [
+                fillers.reference_ahead(
+                    self._motion, self._reference_row(ahead), view(ahead_name("anchor", ahead)), ahead
+                )
+                for ahead in _aheads(used)
+            ]
         return chosen
 
 
+def _aheads(used: Iterable[str]) -> list[int]:
+    """How many ticks ahead the reference is looked at, without the present."""
+    return sorted({int(name.partition("@")[2]) for name in used if "@" in name})
+
+
 def _layout(
-    contract: Contract, constants: Mapping[str, tuple[float, ...]], outputs: Mapping[str, int]
+    contract: Contract,
+    used: Iterable[str],
+    constants: Mapping[str, tuple[float, ...]],
+    outputs: Mapping[str, int],
 ) -> dict[str, slice]:
     """Signal name to its part of the vector; parts that are copied together lie together."""
     feet = len(contract.gait.offsets_rad) if contract.gait else 0
     widths = dict(_FIXED)
     widths |= {name: feet for name in ("gait_sin", "gait_cos", "gait_phase")}
     widths |= {f"action:{n}": len(g.action.joints) for n, g in contract.graphs.items() if g.action}
+    for ahead in _aheads(used):
+        widths |= {ahead_name(name, ahead): _FIXED[name] for name in REFERENCE}
     widths |= {name: len(numbers) for name, numbers in constants.items()} | dict(outputs)
     slices: dict[str, slice] = {}
     start = 0

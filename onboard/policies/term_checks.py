@@ -39,6 +39,8 @@ def check_term(
         raise PolicyError(
             f"{at}: source '{term.source}' is no output of a graph that runs before; there are: {known}"
         )
+    if term.ahead and kind.signal not in _FRAME_SIGNALS | _ROOT_SIGNALS:
+        raise PolicyError(f"{at} is not about the reference motion; leave 'ahead' out")
     if term.term == "constant" and not term.values:
         raise PolicyError(f"{at} has no 'values'")
     for joint in term.joints or ():

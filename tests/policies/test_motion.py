@@ -20,7 +20,11 @@ from onboard.runtime.link import State
 from tests.policies.models import JOINTS, LEGS, ROBOT, contract_data, save_graph, write_bundle, zeros_model
 
 CSV = {"source": "file", "file": "m.csv", "rate_hz": 30.0, "quat_order": "xyzw", "anchor": "torso"}
-TERMS = [{"term": "ref_joint_pos"}, {"term": "ref_joint_vel"}, {"term": "anchor_orientation"}]
+TERMS: list[dict[str, Any]] = [
+    {"term": "ref_joint_pos"},
+    {"term": "ref_joint_vel"},
+    {"term": "anchor_orientation"},
+]
 
 
 def wxyz(rotation: Rotation) -> NDArray[np.float64]:
@@ -57,9 +61,11 @@ def write_csv(folder: Path, frames: int = 31, yaw: float = 0.0) -> NDArray[np.fl
     return rows
 
 
-def tracking_policy(folder: Path, motion: dict[str, Any], **options: Any) -> Policy:
+def tracking_policy(
+    folder: Path, motion: dict[str, Any], terms: list[dict[str, Any]] = TERMS, **options: Any
+) -> Policy:
     zeros_model(folder / "policy.onnx", 12 + 12 + 6, 12)
-    data = contract_data([{"terms": TERMS}], motion=motion, **options)
+    data = contract_data([{"terms": terms}], motion=motion, **options)
     return Policy(load_policy(write_bundle(folder, data), ROBOT), ROBOT)
 
 
@@ -189,7 +195,7 @@ def test_a_missing_motion_and_a_missing_rate_are_refused(tmp_path: Path) -> None
     with pytest.raises(PolicyError, match=r"frame rate is not stated; --set motion\.rate_hz=30"):
         tracking_policy(tmp_path, {key: value for key, value in CSV.items() if key != "rate_hz"})
     with pytest.raises(PolicyError, match="unknown kind of motion file"):
-        tracking_policy(tmp_path, CSV | {"file": "m.pkl"})
+        tracking_policy(tmp_path, CSV | {"file": "m.bvh"})
 
 
 def embedded_model(path: Path, poses: NDArray[np.float64]) -> Path:
