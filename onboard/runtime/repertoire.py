@@ -1,10 +1,12 @@
 """The policies of one run: which is in charge, and how one hands over to another.
 
-    asked ──▶ approach: the joints that the old policy does not drive move to the new one's start pose,
-              while the old one keeps balancing ──▶ switch: the new policy is reset and takes over
+    asked ──▶ approach: arms that the old policy does not drive move to the new one's start pose, while
+              the old one keeps balancing ──▶ switch: the new policy is reset and takes over
     a motion that ends goes back to the policy that it came from; without one it is over (hold)
 
-After a switch the new policy's own undriven joints move from where they are to what it holds.
+Only arms move in an approach, and after a switch from where they were to what the new policy holds. The
+waist carries the trunk: it goes to the new policy's hold with the short blend of the switch, since a
+walker that is handed a bent trunk falls over it.
 """
 
 import math
@@ -25,7 +27,7 @@ class Repertoire:
     Args:
         policies: at least one; the first is in charge at the beginning.
         period_s: control period.
-        approach_s: how long undriven joints take to move; 0 for at once.
+        approach_s: how long undriven arms take to move; 0 for at once.
 
     Attributes:
         index: of the policy in charge.
@@ -39,7 +41,7 @@ class Repertoire:
         self._came_from: int | None = None
         self._length = max(1, math.ceil(approach_s / period_s))
         self._own_hold = [policy.hold.copy() for policy in policies]
-        self._free = [undriven(policy) for policy in policies]
+        self._free = [undriven_arms(policy) for policy in policies]
         self._ticks = self._length
         self._from: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._goal: Float32Array = np.zeros(N_JOINTS, np.float32)
@@ -82,13 +84,14 @@ class Repertoire:
         return self.wanted is not None and self._ticks >= self._length
 
     def take_over(self, sent: Float32Array) -> None:
-        """The wanted policy is in charge from now on; its undriven joints start from what was sent."""
+        """The wanted policy is in charge from now on; its undriven arms start from what was sent."""
         if self.wanted is None:
             return
         returning = self.wanted == self._came_from
         self._came_from = None if returning else self.index
         self.index, self.wanted = self.wanted, None
         free = self._free[self.index]
+        self.policy.hold[:] = self._own_hold[self.index]
         self.policy.hold[free] = sent[free]
         self._move_hold(self._own_hold[self.index])
 
@@ -98,9 +101,15 @@ class Repertoire:
         self._ticks = 0 if len(self._free[self.index]) else self._length
 
 
-def undriven(policy: Policy) -> np.ndarray:
-    """SDK motor indices of the joints that a policy leaves where its `hold` says."""
+_ARM = ("shoulder", "elbow", "wrist")
+
+
+def undriven_arms(policy: Policy) -> np.ndarray:
+    """SDK motor indices of the arm joints that a policy leaves where its `hold` says."""
     graphs = policy.bundle.contract.graphs.values()
     driven = {joint for graph in graphs if graph.action is not None for joint in graph.action.joints}
     names = policy.bundle.robot.joint_names
-    return np.array([slot for slot, name in enumerate(names) if name not in driven], np.intp)
+    free = [
+        slot for slot, name in enumerate(names) if name not in driven and any(part in name for part in _ARM)
+    ]
+    return np.array(free, np.intp)
