@@ -37,7 +37,8 @@ def test_walk_motion_walk(loco_and_motion: tuple[str, str]) -> None:
     assert made.mode is Mode.POLICY
     made.fly(20)
     assert int(made.rows[-1]["policy"]) == 1
-    made.fly(round(motion.bundle.contract.motion.length_s * 50) + 20)  # type: ignore[union-attr]
+    length_s = motion.bundle.contract.motion.length_s  # type: ignore[union-attr]
+    made.fly(round((length_s or 0.0) * 50) + 20)
     assert int(made.rows[-1]["policy"]) == 0  # it came back by itself
     made.port.set_velocity((0.4, 0.0, 0.0))
     made.fly(250)
