@@ -16,6 +16,7 @@ from onboard.policies.loaders import read_draft
 from onboard.policies.model import Model, file_sha256, read_model
 from onboard.policies.motion import MotionFrames
 from onboard.policies.motion_sources import load_frames
+from onboard.policies.normaliser_files import find_normalisers, read_normalisers
 from onboard.policies.session import OnnxSession
 from onboard.policies.term_checks import unstated_ranges, with_provider
 
@@ -49,13 +50,26 @@ class PolicyBundle:
     defaults: tuple[str, ...]
 
     @property
+    def motion_seconds(self) -> float | None:
+        """Length of the reference motion; None where there is none."""
+        if self.motion_frames is not None:
+            return len(self.motion_frames) / self.contract.rate_hz
+        return self.contract.motion.length_s if self.contract.motion is not None else None
+
+    @property
     def model_paths(self) -> dict[str, str]:
-        """Path to sha256 of every file that decides what the policy does: models, weights, motion."""
+        """Path to sha256 of every file that decides what the policy does: models, weights, what is beside."""
         files = {path: digest for model in self.models.values() for path, digest in model.sha256.items()}
-        if self.contract.motion is not None and self.contract.motion.file is not None:
-            motion = self.folder / self.contract.motion.file
-            files[motion] = file_sha256(motion)
+        files |= {self.folder / name: file_sha256(self.folder / name) for name in self.data_files}
         return {str(path): digest for path, digest in files.items()}
+
+    @property
+    def data_files(self) -> list[str]:
+        """Files beside the models that the contract names, relative to the folder: normalisers, motion."""
+        inputs = [spec for graph in self.contract.graphs.values() for spec in graph.inputs.values()]
+        named = [spec.normaliser.file for spec in inputs if spec.normaliser is not None]
+        named += [self.contract.motion.file] if self.contract.motion is not None else []
+        return list(dict.fromkeys(name for name in named if name is not None))
 
     @property
     def start_rad(self) -> tuple[float, ...]:
@@ -98,8 +112,10 @@ def load_policy(
         ConfigError: a value is unknown, missing, of the wrong type or out of range.
     """
     draft = read_draft(path_or_name, robot, preset, format_name)
+    find_normalisers(draft)
     for override in overrides:
         apply_override(draft.data, override)
+    read_normalisers(draft)
     defaults = draft.complete()
     where = draft.where + "".join(f" with {override}" for override in overrides)
     contract = convert(draft.data, Contract, where)

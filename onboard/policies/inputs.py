@@ -81,12 +81,20 @@ class Block(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Normaliser(Struct, frozen=True, forbid_unknown_fields=True):
-    """Statistics that are not in the graph: `(x - mean) / (deviation + epsilon)`, then `± clip`."""
+    """Statistics that are not in the graph: `(x - mean) / (deviation + epsilon)`, then `± clip`.
+
+    Attributes:
+        mean, deviation: one number per element of the input; from the file where there is one.
+        epsilon: never assumed; from the file where it states one.
+        clip: bound of the normalised values.
+        file: npz that holds the numbers, relative to the contract's folder.
+    """
 
     mean: Annotated[tuple[float, ...], Meta(min_length=1)]
     deviation: Annotated[tuple[float, ...], Meta(min_length=1)]
     epsilon: Annotated[float, Meta(ge=0)]
     clip: Positive | None = None
+    file: str | None = None
 
     def __post_init__(self) -> None:
         if len(self.mean) != len(self.deviation):

@@ -42,8 +42,9 @@ class Policy:
         self.bundle = bundle
         self._motion = _player(bundle, robot)
         self._signals = _signals(bundle, robot, self._motion)
+        self._reference_q: Float32Array = self._signals.view("ref_q")
         self.hold, self.provided, self.phase = self._signals.hold, self._signals.provided, self._signals.phase
-        self._map = ActionMap(contract, robot, self.hold, self._signals.view("ref_q"))
+        self._map = ActionMap(contract, robot, self.hold, self._reference_q)
         self.obs, self._graphs = _graphs(bundle, robot, self._signals)
         self._runners = list(self._graphs.values())
         self.raw: Float32Array = np.zeros(self._map.width, np.float32)
@@ -71,9 +72,20 @@ class Policy:
         return self._motion is not None
 
     @property
+    def reference_q(self) -> Float32Array | None:
+        """(29,) rad, reference joint positions of the last observation; None without such a reference."""
+        return self._reference_q if self.bundle.motion_frames is not None else None
+
+    @property
     def motion_done(self) -> bool:
         """The reference motion has come to its end and does not loop."""
         return self._motion is not None and self._motion.done
+
+    @property
+    def hands_over(self) -> bool:
+        """The motion has ended and, by the contract, the policy that ran before takes over."""
+        motion = self.bundle.contract.motion
+        return self.motion_done and motion is not None and motion.at_end == "hand_over"
 
     def neutral_command(self) -> MotionCommand:
         """A command that asks for nothing: zero velocity, the contract's height."""
