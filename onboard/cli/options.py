@@ -1,5 +1,6 @@
 """What the verbs share: parsing a typed configuration, JSON results, lines for people."""
 
+import inspect
 import json
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ ArgsT = TypeVar("ArgsT")
 
 def parse(kind: type[ArgsT], verb: str, description: str, argv: list[str]) -> ArgsT:
     """Command line to a typed object; `--help` explains it and ends the program."""
-    return tyro.cli(kind, prog=f"onboard {verb}", description=description, args=argv)
+    return tyro.cli(kind, prog=f"onboard {verb}", description=inspect.cleandoc(description), args=argv)
 
 
 def write_json(path: str, result: dict[str, Any]) -> None:

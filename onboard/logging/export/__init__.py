@@ -1,0 +1,1 @@
+"""Rollouts in the formats of trainers and viewers, one module a format; `formats` lists them."""
