@@ -1,4 +1,4 @@
-"""`onboard policy show|check`: what a policy expects, and whether its contract is right."""
+"""`onboard policy show|check|export`: what a policy expects, whether its contract is right, and our form."""
 
 import dataclasses
 import math
@@ -15,6 +15,7 @@ from onboard.cli.options import parse, write_json
 from onboard.configs.robot import load_robot
 from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.describe import describe
+from onboard.policies.export import export_policy
 from onboard.policies.golden import check_golden
 from onboard.policies.plausible import check_plausible
 
@@ -23,7 +24,8 @@ EPILOG = """Look at a policy before it moves a robot.
 examples:
   onboard policy show holosoma_loco_ppo
   onboard policy check holosoma_loco_ppo --golden vectors.npz
-  onboard policy check my_policy.onnx --preset falcon --set rate_hz=50"""
+  onboard policy check my_policy.onnx --preset falcon --set rate_hz=50
+  onboard policy export my_policy.onnx --preset falcon --out my_policy"""
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Common:
     """Preset for files that do not say enough themselves."""
     set: Annotated[tuple[str, ...], tyro.conf.UseAppendAction] = ()
     """key=value of the contract, dotted keys; may be given several times."""
+    format: str | None = None
+    """Read the bundle as this format, whatever else is in it."""
     robot: str = "g1_29dof"
     """Shipped robot description, or a YAML path."""
     json: str | None = None
@@ -55,12 +59,20 @@ class Check(Common):
     """Golden vectors, an .npz."""
 
 
+@dataclass(frozen=True)
+class Export(Common):
+    """Write it as a folder of our own: contract.yaml, documented and complete, and the models beside it."""
+
+    out: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = tyro.MISSING
+    """New folder."""
+
+
 @tyro.conf.configure(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes)
 @dataclass(frozen=True)
 class Args:
     """What to do."""
 
-    action: Show | Check
+    action: Show | Check | Export
 
 
 def run(argv: list[str]) -> int:
@@ -68,7 +80,11 @@ def run(argv: list[str]) -> int:
     args = parse(Args, "policy", EPILOG, argv).action
     robot = load_robot(args.robot)
     # Nothing moves here: what the simulator knows may stand in for what the robot can't measure.
-    bundle = load_policy(args.policy, robot, args.preset, args.set, provider="simulator_truth")
+    bundle = load_policy(
+        args.policy, robot, args.preset, args.set, provider="simulator_truth", format_name=args.format
+    )
+    if isinstance(args, Export):
+        return _export(args, bundle)
     return _check(args, bundle) if isinstance(args, Check) else _show(args, bundle)
 
 
@@ -98,6 +114,15 @@ def _check(args: Check, bundle: PolicyBundle) -> int:
         for line in (*report.findings, *(f"note: {text}" for text in bundle.defaults)):
             console.print(line, markup=False)
     return 0 if report.ok else 1
+
+
+def _export(args: Export, bundle: PolicyBundle) -> int:
+    path = export_policy(bundle, args.out)
+    if args.json is not None:
+        write_json(args.json, {"policy": bundle.name, "contract": str(path)})
+    if args.json != "-":
+        Console(highlight=False).print(f"{path}", markup=False)
+    return 0
 
 
 def _finite(value: object) -> object:

@@ -36,6 +36,7 @@ class PolicyBundle:
         preset: name of the preset that filled in what the files do not say, or None.
         overrides: `key=value` as given on the command line.
         defaults: what no file said and how it was filled in, one sentence each.
+        lent: privileged terms whose provider is the caller's, not the contract's.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PolicyBundle:
     preset: str | None
     overrides: tuple[str, ...]
     defaults: tuple[str, ...]
+    lent: tuple[str, ...] = ()
 
     @property
     def motion_seconds(self) -> float | None:
@@ -120,6 +122,7 @@ def load_policy(
     where = draft.where + "".join(f" with {override}" for override in overrides)
     contract = convert(draft.data, Contract, where)
     defaults += unstated_ranges(contract)
+    stated = contract.providers
     if provider is not None:
         contract, said = with_provider(contract, provider)
         defaults += said
@@ -138,6 +141,7 @@ def load_policy(
         preset=draft.preset,
         overrides=tuple(overrides),
         defaults=tuple(defaults),
+        lent=tuple(contract.providers.keys() - stated.keys()),
     )
 
 

@@ -1,14 +1,13 @@
 """A contract written as text and read back is the same contract, whatever family it came from."""
 
-import shutil
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
 from onboard.configs.errors import OnboardError
-from onboard.policies.bundle import PolicyBundle, load_policy
+from onboard.policies.bundle import load_policy
+from onboard.policies.export import export_policy
 from onboard.policies.policy import Policy
 from onboard.runtime.link import State
 from tests.policies.models import ROBOT, contract_data, random_state, write_bundle, zeros_model
@@ -16,29 +15,15 @@ from tests.policies.test_golden import PRESETS, SHIPPED
 from tests.shared import shared_folder
 
 
-def copied(bundle: PolicyBundle, folder: Path) -> PolicyBundle:
-    """The bundle as a folder with a contract.yaml, loaded again."""
-    files = {str(graph.model) for graph in bundle.contract.graphs.values()}
-    files |= {
-        str(path.relative_to(bundle.folder)) for model in bundle.models.values() for path in model.sha256
-    }
-    if bundle.contract.motion is not None and bundle.contract.motion.file is not None:
-        files.add(bundle.contract.motion.file)
-    for name in files:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(bundle.folder / name, folder / name)
-    (folder / "contract.yaml").write_bytes(msgspec.yaml.encode(bundle.contract))
-    return load_policy(folder, ROBOT)
-
-
 @pytest.mark.parametrize("name", [*SHIPPED, *PRESETS])
-def test_every_family_survives_being_written_down(tmp_path: Path, name: str) -> None:
+def test_every_family_survives_being_exported(tmp_path: Path, name: str) -> None:
     path = name if name in SHIPPED else shared_folder("policies", name)
     bundle = load_policy(path, ROBOT, PRESETS.get(name), provider="simulator_truth")
-    again = copied(bundle, tmp_path)
+    export_policy(bundle, tmp_path)
+    again = load_policy(tmp_path, ROBOT, provider="simulator_truth")
     assert again.contract == bundle.contract
     assert again.format == "contract.yaml"
-    assert all(text.startswith("commands: no range stated") for text in again.defaults)
+    assert all(text.startswith(("commands: no range stated", "providers.")) for text in again.defaults)
     assert list(again.model_paths.values()) == list(bundle.model_paths.values())
     first, second = Policy(bundle, ROBOT), Policy(again, ROBOT)
     rng, state = np.random.default_rng(1), State()
