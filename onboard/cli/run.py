@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 
 from onboard.cli.options import parse, write_json
-from onboard.cli.run_options import Policy, Repeated, run_config
+from onboard.cli.run_options import Policy, Repeated, also, run_config
 from onboard.cli.run_report import read_summary, run_result, show
 from onboard.cli.teller import Teller
 from onboard.configs.loader import apply_override
@@ -17,7 +17,7 @@ from onboard.runtime.launch import launch
 from onboard.runtime.parent import Parent
 from onboard.runtime.script import Script
 
-EPILOG = """On the remote: START ramp, A policy, X stop, B damp at once, Y mark, L1+R1+B limp.
+EPILOG = """The remote: START ramp, A policy, SELECT next policy, X stop, B damp, Y mark, L1+R1+B limp.
 
 examples:
   onboard sim --domain 1 --released                        in another terminal: a simulated robot
@@ -44,6 +44,8 @@ class Args:
     """Safety table: shipped name or YAML path."""
     preset: str = ""
     """Preset for policies that do not say enough themselves."""
+    also: Repeated = ()
+    """A further policy to switch to, PATH or PATH@PRESET; may be given several times."""
     set: Repeated = ()
     """key=value of the contract, dotted keys; may be given several times."""
     safety_set: Repeated = ()
@@ -128,6 +130,7 @@ def _config(args: Args) -> RunConfig:
         robot=args.robot,
         safety=args.safety,
         preset=args.preset,
+        also=also(args.also),
         policy_overrides=args.set,
         safety_overrides=args.safety_set,
         timing=timing,

@@ -12,6 +12,14 @@ Policy = Annotated[str, tyro.conf.Positional]
 Repeated = Annotated[tuple[str, ...], tyro.conf.UseAppendAction]
 
 
+def also(choices: tuple[str, ...]) -> list[dict[str, str]]:
+    """Further policies as given on the command line: PATH or PATH@PRESET."""
+    return [
+        {"policy": path, "preset": preset}
+        for path, _, preset in (choice.partition("@") for choice in choices)
+    ]
+
+
 def run_config(**values: Any) -> RunConfig:  # noqa: ANN401 - each is checked against its field
     """A run's configuration from command-line values, checked like a file.
 
