@@ -22,6 +22,7 @@ def write(folder: Path, files: int = HOURS, rows: int = ROWS_PER_HOUR) -> list[P
     """Make the rollouts; those that are there already stay."""
     from tests.logging.large import long_rollout
 
+    folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"hour{hour}.h5" for hour in range(files)]
     for hour, path in enumerate(paths):
         if not path.exists():

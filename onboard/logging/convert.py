@@ -18,6 +18,7 @@ from onboard.logging.layout import (
     LOWSTATE,
     POLICY_FIELDS,
     ROW,
+    ROW_INDEX,
     Arm,
     Field,
     PolicyShape,
@@ -174,7 +175,7 @@ def _write_rollout(group: h5py.Group, rows: np.ndarray, clock: RobotClock) -> No
 def _write_policy(group: h5py.Group, shape: PolicyShape, rows: np.ndarray, index: int) -> None:
     group.attrs["name"] = shape.name
     at = np.flatnonzero(rows["policy"] == index)
-    _put(group, Field("row", "<i8", (), "", "index into rollout"), at)
+    _put(group, ROW_INDEX, at)
     for field in POLICY_FIELDS[:-1]:
         width = shape.obs if field.name == "obs" else shape.action
         _put(group, field, rows[field.name][at, :width])

@@ -189,6 +189,9 @@ DERIVED = (
 )
 """Columns that the conversion computes."""
 
+ROW_INDEX = Field("row", "<i8", (), "", "index into the group rollout")
+"""Of a policy's group: the ticks in which it was in charge."""
+
 
 def record_dtype(policies: Sequence[PolicyShape]) -> np.dtype:
     """Type of the record that control fills once a tick.
