@@ -47,7 +47,7 @@ class Statistics:
         arrays = {f"{name}.mean": mean for name, mean in self.mean.items()}
         arrays |= {f"{name}.std": std for name, std in self.std.items()}
         with path.open("wb") as file:
-            np.savez(file, allow_pickle=False, count=np.array(self.count), **arrays)
+            np.savez(file, count=np.array(self.count), **arrays)  # type: ignore[arg-type] # takes any name
 
     def _scale(self, name: str) -> Floats:
         std = self.std[name]
