@@ -62,6 +62,12 @@ def test_every_key_that_the_library_reads_has_its_shape(rollout: Path, tmp_path:
     assert motion["joint_names"] == [NAMES[slot] for slot in KEPT]
 
 
+def test_the_pickle_names_nothing_that_an_older_numpy_lacks(rollout: Path, tmp_path: Path) -> None:
+    """ASAP runs on Python 3.8 with numpy 1.23, which knows no `numpy._core`."""
+    load(rollout, tmp_path / "motions.pkl")
+    assert b"numpy._core" not in (tmp_path / "motions.pkl").read_bytes()
+
+
 def test_a_row_is_a_state_and_the_action_that_produced_it(rollout: Path, tmp_path: Path) -> None:
     (motion,) = load(rollout, tmp_path / "motions.pkl").values()
     table = data()
