@@ -27,7 +27,7 @@ from onboard.runtime.assembly import Plan
 from onboard.runtime.children import Child
 from onboard.runtime.console import Console
 from onboard.runtime.dds import DdsDomain
-from onboard.runtime.gateway_core import GatewayState
+from onboard.runtime.gateway_core import GatewayState, Reason
 from onboard.runtime.ports import CONTROL, GATEWAY, OPERATOR, RECORDER
 from onboard.runtime.shm import Shared
 from onboard.runtime.standby import Standby
@@ -41,6 +41,8 @@ STOP_S = 15.0
 CONVERT_S = 120.0
 GATEWAY_LOST_MS_REALTIME = 50
 GATEWAY_LOST_MS_ORDINARY = 100
+GATEWAY_CONFIRM_MS = 20
+"""How long the gateway must stay silent beyond its limit before it is killed."""
 
 
 def gateway_arguments(plan: Plan) -> list[str]:
@@ -124,7 +126,7 @@ class Parent:
         self._control: Child | None = None
         self._recorder: Child | None = None
         self._taken_over_ns = 0
-        self._silent_looks = 0
+        self._silent_since_ns = 0
         self._stop_asked_ns = 0
         self._recorder_restarts = 0
         self.status = Statuses(shared)
@@ -268,6 +270,9 @@ class Parent:
             self.flag = SafetyFlag(int(control["safety_flag"]))
             events = ", ".join(names(int(control["events"])))
             reason = control["reason"].item().decode(errors="replace")
+            latch = Reason(int(self.status.gateway["reason"]))
+            if latch not in (Reason.NONE, Reason.CONTROL):
+                events = f"{events}; gateway: {latch.name.lower()}"
             self.flag_reason = f"{reason} ({events})" if events else reason
             self._say(self.flag_reason)
 
@@ -288,10 +293,11 @@ class Parent:
         if not self._taken_over_ns:
             limit = GATEWAY_LOST_MS_REALTIME if self.realtime else GATEWAY_LOST_MS_ORDINARY
             silent = now - int(self.status.gateway["heartbeat_ns"]) > limit * MS
-            # Seen twice: when the whole machine was held up, the gateway gets its turn before the verdict.
-            self._silent_looks = self._silent_looks + 1 if silent else 0
+            # Confirmed: when the machine was held up, the gateway gets its turn before the verdict.
+            self._silent_since_ns = (self._silent_since_ns or now) if silent else 0
+            hung = silent and now - self._silent_since_ns >= GATEWAY_CONFIRM_MS * MS
             ended = gateway.exit_code is not None
-            if self._silent_looks < 2 and not ended:
+            if not (hung or ended):
                 return
             gateway.kill()
             self._taken_over_ns = now
