@@ -1,4 +1,4 @@
-"""The safety vocabulary that every room shares: events, tiers, modes. Names and numbers only.
+"""The vocabulary that every room shares: events, tiers, modes, arms. Names and numbers only.
 
 Numbers are stored in rollouts (`safety_events` is a mask of `1 << event`), so they never change
 and are never reused; a new event takes the next free number.
@@ -32,6 +32,15 @@ class Mode(IntEnum):
     HOLD = 2
     POLICY = 3
     LIMP = 4
+
+
+class Arm(IntEnum):
+    """Side of the A/B comparison that a tick belongs to; SHADOW computes the residual, unapplied."""
+
+    NONE = 0
+    KEEP = 1
+    DROP = 2
+    SHADOW = 3
 
 
 class Event(IntEnum):

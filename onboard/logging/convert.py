@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from onboard.configs.errors import RolloutError
-from onboard.configs.events import Event, Mode, Tier
+from onboard.configs.events import Arm, Event, Mode, Tier
 from onboard.logging.hdf5 import write_whole
 from onboard.logging.layout import (
     DERIVED,
@@ -19,7 +19,6 @@ from onboard.logging.layout import (
     POLICY_FIELDS,
     ROW,
     ROW_INDEX,
-    Arm,
     Field,
     PolicyShape,
     SafetyFlag,

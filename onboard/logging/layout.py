@@ -25,15 +25,6 @@ NOT_PUBLISHED = -1
 """`send_ns` and `gateway_state` of a row whose command never reached the wire."""
 
 
-class Arm(IntEnum):
-    """Side of the A/B comparison that a tick belongs to; SHADOW computes the residual, unapplied."""
-
-    NONE = 0
-    KEEP = 1
-    DROP = 2
-    SHADOW = 3
-
-
 class SafetyFlag(IntEnum):
     """Why a tick is not a nominal one."""
 

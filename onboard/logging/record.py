@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from onboard.configs.events import Mode, Tier
-from onboard.logging.layout import Arm, SafetyFlag
+from onboard.configs.events import Arm, Mode, Tier
+from onboard.logging.layout import SafetyFlag
 
 Floats = NDArray[np.float32]
 

@@ -23,11 +23,11 @@ import h5py
 import numpy as np
 
 from onboard.configs.errors import RolloutError
-from onboard.configs.events import Mode, Tier
+from onboard.configs.events import Arm, Mode, Tier
 from onboard.logging.convert import JOURNAL_SUFFIX, SCHEMA, convert
 from onboard.logging.frames import MAGIC
 from onboard.logging.hdf5 import check_seal
-from onboard.logging.layout import DERIVED, JOINED, POLICY_FIELDS, ROW, Arm, SafetyFlag
+from onboard.logging.layout import DERIVED, JOINED, POLICY_FIELDS, ROW, SafetyFlag
 from onboard.logging.record import RolloutRecord
 from onboard.logging.transitions import Transitions, find_transitions
 

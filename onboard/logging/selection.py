@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.configs.errors import RolloutError
-from onboard.configs.events import Mode, Tier
-from onboard.logging.layout import Arm
+from onboard.configs.events import Arm, Mode, Tier
 from onboard.logging.preprocess.contact import (
     BUFFER_TICKS,
     Phase,

@@ -5,8 +5,8 @@ import json
 import numpy as np
 from msgspec import Struct
 
-from onboard.configs.events import Event, Mode
-from onboard.logging.layout import Arm, SafetyFlag
+from onboard.configs.events import Arm, Event, Mode
+from onboard.logging.layout import SafetyFlag
 from onboard.logging.rollout import Rollout
 
 

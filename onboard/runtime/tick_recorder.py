@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onboard.configs.events import Mode
-from onboard.logging.layout import STAGES, Arm, blank_record
+from onboard.configs.events import Arm, Mode
+from onboard.logging.layout import STAGES, blank_record
 from onboard.runtime.link import State
 from onboard.runtime.operator_input import OperatorInput
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from onboard.configs.errors import RolloutError
-from onboard.configs.events import Mode, Tier
+from onboard.configs.events import Arm, Mode, Tier
 from onboard.logging import dataset as module
 from onboard.logging.batch import Batch, join
 from onboard.logging.convert import convert
 from onboard.logging.dataset import RolloutDataset
-from onboard.logging.layout import Arm, SafetyFlag
+from onboard.logging.layout import SafetyFlag
 from onboard.logging.preprocess.contact import Phase, Support
 from onboard.logging.rollout import Rollout
 from onboard.logging.selection import Select
@@ -207,6 +207,16 @@ def test_few_files_are_open_at_a_time_and_none_afterwards(
         assert samples == len(data) == 4 * len(everything(files, 50))
         assert len(data._open) == 3
     assert not data._open
+
+
+def test_a_file_shorter_than_the_history_has_no_valid_sample(tmp_path: Path) -> None:
+    short = write(tmp_path, rows()[:3], "short")
+    with RolloutDataset([short], history=STEPS) as data:
+        assert len(data) == 0
+        assert list(data.batches(10)) == []
+    batch = everything([short], 10, select=EVERYTHING)
+    assert len(batch) == 3
+    assert np.isnan(batch.history["q"]).all()
 
 
 def test_a_leftover_journal_is_a_file_like_any_other(tmp_path: Path) -> None:

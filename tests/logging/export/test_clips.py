@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from onboard.configs.events import Mode
+from onboard.configs.events import Arm, Mode
 from onboard.logging.export.clips import Clip, Cut, clips
-from onboard.logging.layout import Arm
 from onboard.logging.preprocess.latency import shift_commands
 from onboard.logging.preprocess.pipeline import Step
 from onboard.logging.rollout import Rollout
