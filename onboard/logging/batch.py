@@ -111,18 +111,22 @@ def pick(pool: Pool, samples: np.ndarray, wanted: Fields) -> Batch:
         sent_action=columns["action_sent"][at],
         contact=columns["contact"][at],
         history={
-            name: _blanked(_windows(columns[name], wanted.steps)[first], valid) for name in wanted.history
+            name: _blanked(_before(columns[name], first, wanted.steps), valid) for name in wanted.history
         },
         columns={name: columns[name][at] for name in wanted.columns},
     )
 
 
-def _windows(values: np.ndarray, steps: int) -> np.ndarray:
-    """Overlapping view (rows, steps, ...) of a contiguous column: rows k..k+steps-1 each."""
-    rows = max(len(values) - steps + 1, 0)
-    return np.lib.stride_tricks.as_strided(
-        values, (rows, steps, *values.shape[1:]), (values.strides[0], *values.strides), writeable=False
-    )
+def _before(values: np.ndarray, first: np.ndarray, steps: int) -> np.ndarray:
+    """Rows first..first+steps-1 of a contiguous column for every `first` (n,): (n, steps, ...)."""
+    rows = len(values) - steps + 1
+    if rows < 1:
+        return np.zeros((len(first), steps, *values.shape[1:]), values.dtype)
+    strides = (values.strides[0], *values.strides)
+    shape = (rows, steps, *values.shape[1:])
+    windows = np.lib.stride_tricks.as_strided(values, shape, strides, writeable=False)
+    chosen: np.ndarray = windows[first]
+    return chosen
 
 
 def _blanked(values: np.ndarray, valid: np.ndarray) -> np.ndarray:
