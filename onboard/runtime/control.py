@@ -105,14 +105,14 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
         sink=shared["record"],
     )
     link.open()
-    fifo = False
-    if options.realtime:
-        fifo = realtime.setup_realtime(realtime.PRIORITY_CONTROL, realtime.spare_cpu(1)).fifo
     operator = Operator(shared["operator"], config.sticks, plan.command_ranges(), config.period_ns / 1e9)
     rehearse = Rehearsal(loop, operator, SharedWatch(shared, has_gateway=not config.dry), link.warm)
     for _ in range(20):
         rehearse()
     realtime.freeze_heap()
+    fifo = False
+    if options.realtime:
+        fifo = realtime.setup_realtime(realtime.PRIORITY_CONTROL, realtime.spare_cpu(1)).fifo
     report = StatusWriter(shared, fifo)
     report.announce()
     if not _may_begin(shared):

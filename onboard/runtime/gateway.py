@@ -188,29 +188,30 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(ignored, signal.SIG_IGN)  # the parent decides
-    fifo = False
-    if options.realtime:
-        fifo = realtime.setup_realtime(realtime.PRIORITY_GATEWAY, realtime.spare_cpu(0)).fifo
-    return _serve(options, fifo)
+    return _serve(options)
 
 
-def _serve(options: argparse.Namespace, fifo: bool) -> int:
+def _serve(options: argparse.Namespace) -> int:
     description = load_robot(options.robot)
-    config = make_config(
-        description,
-        np.array([float(value) for value in options.damping_kd.split(",")], np.float32),
-        expiry_ms=EXPIRY_MS_REALTIME if fifo else EXPIRY_MS_ORDINARY,
-        tilt_limit_rad=options.tilt_rad,
-        range_margin_rad=options.range_margin_rad,
-        kp_max=options.kp_max,
-        kd_max=options.kd_max,
-    )
     shared = Shared.open(Path(options.shm))
     with DdsDomain(options.domain, options.interface) as dds:
         robot = Robot(dds, description)
         _listen(robot)
-        gateway = Gateway(shared, robot, config, fifo)
         realtime.freeze_heap()
+        fifo = (
+            options.realtime
+            and realtime.setup_realtime(realtime.PRIORITY_GATEWAY, realtime.spare_cpu(0)).fifo
+        )
+        config = make_config(
+            description,
+            np.array([float(value) for value in options.damping_kd.split(",")], np.float32),
+            expiry_ms=EXPIRY_MS_REALTIME if fifo else EXPIRY_MS_ORDINARY,
+            tilt_limit_rad=options.tilt_rad,
+            range_margin_rad=options.range_margin_rad,
+            kp_max=options.kp_max,
+            kd_max=options.kd_max,
+        )
+        gateway = Gateway(shared, robot, config, fifo)
         poller = select.poll()
         poller.register(options.wake, select.POLLIN)
         while gateway.core.state is not GatewayState.DONE:

@@ -25,19 +25,26 @@ class RealtimeReport(NamedTuple):
 
 
 def setup_realtime(priority: int, cpu: int | None) -> RealtimeReport:
-    """Ask for SCHED_FIFO, a CPU, locked memory and a sharp timer for this process.
+    """Ask for locked memory, a sharp timer, a CPU and SCHED_FIFO for this process, all its threads included.
+
+    Call it last, when everything is loaded and every thread exists: what a process does while it starts
+    would hold up others of its priority, and the threads that receive from DDS must be as prompt as the
+    one that waits for them.
 
     Args:
         priority: of SCHED_FIFO.
         cpu: the core to stay on; None leaves that to the scheduler.
     """
     steps: list[tuple[str, Callable[[], None]]] = [
-        ("SCHED_FIFO", lambda: os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))),
         ("locked memory", _lock_memory),
         ("timer slack 1 ns", _sharpen_timer),
     ]
     if cpu is not None:
-        steps.insert(1, (f"CPU {cpu}", lambda: os.sched_setaffinity(0, {cpu})))
+        steps.append((f"CPU {cpu}", lambda: _each_thread(lambda thread: os.sched_setaffinity(thread, {cpu}))))
+    parameters = os.sched_param(priority)
+    steps.append(
+        ("SCHED_FIFO", lambda: _each_thread(lambda t: os.sched_setscheduler(t, os.SCHED_FIFO, parameters)))
+    )
     lines, granted = [], {}
     for name, action in steps:
         refusal = _refusal(action)
@@ -84,6 +91,12 @@ def _refusal(action: Callable[[], None]) -> str:
     except OSError as error:
         return f"refused ({error.strerror})"
     return ""
+
+
+def _each_thread(action: Callable[[int], None]) -> None:
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            action(int(thread))
 
 
 def _lock_memory() -> None:
