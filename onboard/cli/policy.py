@@ -16,6 +16,7 @@ from onboard.configs.robot import load_robot
 from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.describe import describe
 from onboard.policies.export import export_policy
+from onboard.policies.fingerprint import check_fingerprint
 from onboard.policies.golden import check_golden
 from onboard.policies.plausible import check_plausible
 
@@ -53,7 +54,7 @@ class Show(Common):
 
 @dataclass(frozen=True)
 class Check(Common):
-    """Compare with golden vectors; without any, check widths, finite output and the first target."""
+    """Compare with golden vectors; without any, check output, first target, and what training left behind."""
 
     golden: Path | None = None
     """Golden vectors, an .npz."""
@@ -99,11 +100,12 @@ def _show(args: Show, bundle: PolicyBundle) -> int:
 
 def _check(args: Check, bundle: PolicyBundle) -> int:
     robot = bundle.robot
+    facts: dict[str, Any] = {"policy": bundle.name}
     if args.golden is not None:
-        report: Any = check_golden(bundle, robot, args.golden)
+        facts |= dataclasses.asdict(check_golden(bundle, robot, args.golden))
     else:
-        report = check_plausible(bundle, robot)
-    facts = {"policy": bundle.name, **dataclasses.asdict(report), "defaults": list(bundle.defaults)}
+        facts |= _check_without_vectors(bundle)
+    facts["defaults"] = list(bundle.defaults)
     if args.json is not None:
         write_json(args.json, {key: _finite(value) for key, value in facts.items()})
     if args.json != "-":
@@ -111,9 +113,33 @@ def _check(args: Check, bundle: PolicyBundle) -> int:
         for key, value in facts.items():
             if key not in ("findings", "defaults"):
                 console.print(f"{key}: {value:.3g}" if isinstance(value, float) else f"{key}: {value}")
-        for line in (*report.findings, *(f"note: {text}" for text in bundle.defaults)):
+        for line in (*facts["findings"], *(f"note: {text}" for text in bundle.defaults)):
             console.print(line, markup=False)
-    return 0 if report.ok else 1
+        if args.golden is None:
+            console.print(_blind_spots(facts["fingerprint_inputs"]), markup=False)
+    return 0 if facts["ok"] else 1
+
+
+def _check_without_vectors(bundle: PolicyBundle) -> dict[str, Any]:
+    plausible, fingerprint = check_plausible(bundle, bundle.robot), check_fingerprint(bundle)
+    facts = dataclasses.asdict(plausible) | {"fingerprint_inputs": fingerprint.inputs}
+    return facts | {
+        "findings": (*plausible.findings, *fingerprint.findings),
+        "ok": plausible.ok and fingerprint.ok,
+    }
+
+
+def _blind_spots(inputs: tuple[str, ...]) -> str:
+    """What this check could not look at."""
+    if not inputs:
+        return (
+            "note: no normaliser to compare with: joint order, scales, signs and history can't be checked "
+            "without golden vectors (--golden)"
+        )
+    return (
+        f"note: compared with the normaliser of {', '.join(inputs)}; what only golden vectors can show: "
+        "docs/policies/README.md"
+    )
 
 
 def _export(args: Export, bundle: PolicyBundle) -> int:

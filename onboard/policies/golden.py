@@ -2,7 +2,8 @@
 
 A file is an npz with one row a tick, from a reset on: `q, dq` (T, 29), `quat_wxyz`, `gyro` (pelvis IMU),
 `command` (vx, vy, wz), `obs`, `raw_action`, `q_des` (T, 29); and where the policy needs them
-`motion_index`, `base_linvel_w` (velocity of the pelvis in the world), `base_pos_w`.
+`motion_index`, `base_linvel_w` (velocity of the pelvis in the world), `base_pos_w`. What a file may state
+besides: `kp, kd` (29,), and `contract_json`, of which `clip` and `onnx_sha256` are read.
 """
 
 import zipfile
@@ -10,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from onboard.configs.errors import PolicyError
@@ -24,11 +27,21 @@ from onboard.runtime.link import State
 OBS_TOLERANCE = 1e-5
 ACTION_TOLERANCE = 1e-4
 TARGET_TOLERANCE = 1e-4
-"""How far apart two implementations may be: float32 rounding, which the network and its feedback enlarge."""
+GAIN_TOLERANCE = 1e-3
+UNREACHED = 100.0
+"""How far apart two implementations may be: float32 rounding, which the network and its feedback enlarge;
+gains are rounded to three decimals by some exporters. No policy's raw output comes near `UNREACHED`."""
 
 _REQUIRED = ("q", "dq", "quat_wxyz", "gyro", "command", "obs", "raw_action", "q_des")
 
 Vectors = dict[str, NDArray[Any]]
+
+
+class _StatedContract(Struct, frozen=True):
+    """What is read of the contract in a golden file."""
+
+    clip: float | None = None
+    onnx_sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,10 @@ def read_golden(path: Path) -> Vectors:
             vectors = {name: file[name] for name in file.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise PolicyError(f"{path}: can't be read as golden vectors ({error}); expected an .npz") from error
+    try:
+        msgspec.json.decode(str(vectors.get("contract_json", "{}")), type=_StatedContract)
+    except msgspec.DecodeError as error:
+        raise PolicyError(f"{path}: its contract_json can't be read ({error})") from error
     missing = [name for name in _REQUIRED if name not in vectors]
     if missing:
         raise PolicyError(f"{path}: no {', '.join(missing)}; a golden file has {', '.join(_REQUIRED)}")
@@ -81,6 +98,7 @@ def check_golden(bundle: PolicyBundle, robot: RobotConfig, path: Path) -> Golden
                 f"{path}: '{name}' is {vectors[name].shape[1]} wide, the policy's is {array.size}; "
                 "these vectors are another policy's"
             )
+    findings = _contract_findings(bundle, policy, vectors)
     obs, raw, target = replay(policy, vectors)
     kinds = (
         ("observation", obs - vectors["obs"], OBS_TOLERANCE, observation_labels(bundle)),
@@ -88,7 +106,7 @@ def check_golden(bundle: PolicyBundle, robot: RobotConfig, path: Path) -> Golden
         ("target", target - vectors["q_des"], TARGET_TOLERANCE, list(robot.joint_names)),
     )
     largest = [float(np.abs(difference).max()) for _, difference, _, _ in kinds]
-    findings = [_worst(*kind) for kind, value in zip(kinds, largest, strict=True) if not value <= kind[2]]
+    findings += [_worst(*kind) for kind, value in zip(kinds, largest, strict=True) if not value <= kind[2]]
     return GoldenReport(
         ticks=len(obs),
         obs_max_abs_diff=largest[0],
@@ -116,6 +134,28 @@ def replay(policy: Policy, vectors: Vectors) -> tuple[NDArray[Any], NDArray[Any]
         policy.commit(raw)
     obs, raw, target = (np.stack(column) for column in zip(*rows, strict=True))
     return obs, raw, target
+
+
+def _contract_findings(bundle: PolicyBundle, policy: Policy, vectors: Vectors) -> list[str]:
+    """What twenty ticks may not show and the file may state: gains, the raw action's bounds, the model."""
+    findings = []
+    for key, ours in (("kp", policy.kp), ("kd", policy.kd)):
+        if key in vectors and not np.allclose(vectors[key], ours, rtol=GAIN_TOLERANCE):
+            slot = int(np.abs(vectors[key] - ours).argmax())
+            findings.append(
+                f"{key}: {bundle.robot.joint_names[slot]} has {ours[slot]:g}, in the vectors "
+                f"{vectors[key][slot]:g}: read in another order, or another policy's"
+            )
+    if "contract_json" not in vectors:
+        return findings
+    stated = msgspec.json.decode(str(vectors["contract_json"]), type=_StatedContract)
+    actions = [graph.action for graph in bundle.contract.graphs.values() if graph.action is not None]
+    narrow = min((min(map(abs, a.clip_raw)) for a in actions if a.clip_raw is not None), default=np.inf)
+    if narrow < min(stated.clip or np.inf, UNREACHED):
+        findings.append(f"clip_raw: cut at ±{narrow:g} here, at {stated.clip} by the vectors' contract")
+    if stated.onnx_sha256 not in (None, *(model.digest for model in bundle.models.values())):
+        findings.append("the vectors were made with another model file: its sha256 differs")
+    return findings
 
 
 def _provide(policy: Policy, vectors: Vectors, tick: int) -> None:

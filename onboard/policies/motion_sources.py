@@ -26,9 +26,10 @@ FAR = 10**6
 UNIT_MARGIN = 0.01
 """How far the norm of a quaternion in a file may be from 1; files are rounded to a few digits."""
 
-LYING_RAD, UPRIGHT_RAD = 1.0, 0.6
-"""A reference that is tilted by more than the first as stated, but by less than the second with its
-quaternions read the other way round, was stated the wrong way round."""
+LYING_RAD, UPRIGHT_RAD = 1.0, 0.75
+"""A reference that is tilted by more than the first in a tenth of its frames as stated, but by less than the
+second with its quaternions read the other way round, was stated the wrong way round. A reference that always
+faces the same way stands upright in both, and nothing shows."""
 
 SETTLED = 500
 """So many frames in a row, 10 s at 50 Hz, that equal the last one are taken for the end."""
@@ -173,18 +174,18 @@ def _wxyz(quats: Floats, motion: Motion, path: Path) -> Floats:
     orders = {"xyzw": np.roll(quats, 1, axis=1), "wxyz": quats}
     stated = orders.pop(str(motion.quat_order))
     other, swapped = orders.popitem()
-    if _median_tilt(stated) > LYING_RAD and _median_tilt(swapped) < UPRIGHT_RAD:
+    if _tilt(stated) > LYING_RAD and _tilt(swapped) < UPRIGHT_RAD:
         raise PolicyError(
             f"{path}: read as {motion.quat_order}, the reference lies on its side (tilted by "
-            f"{_median_tilt(stated):.2f} rad); as {other} it stands: --set motion.quat_order={other}"
+            f"{_tilt(stated):.2f} rad and more); as {other} it stands: --set motion.quat_order={other}"
         )
     return stated
 
 
-def _median_tilt(quats_wxyz: Floats) -> float:
-    """Angle between the body's z axis and the vertical, rad."""
+def _tilt(quats_wxyz: Floats) -> float:
+    """Angle between the body's z axis and the vertical, rad, that a tenth of the frames exceed."""
     cosine = 1.0 - 2.0 * (quats_wxyz[:, 1] ** 2 + quats_wxyz[:, 2] ** 2)
-    return float(np.median(np.arccos(np.clip(cosine, -1.0, 1.0))))
+    return float(np.quantile(np.arccos(np.clip(cosine, -1.0, 1.0)), 0.9))
 
 
 def _to_slots(values: NDArray[np.float32], slots: list[int]) -> NDArray[np.float32]:

@@ -46,6 +46,9 @@ _FIXED = {
     "foot_force": 6,
     "contact": 2,
     "anchor_position": 3,
+    "asked_action": N_JOINTS,
+    "asked_target": N_JOINTS,
+    "asked_error": N_JOINTS,
 }
 """Signals of fixed width, in the order of the vector. Joint signals are in SDK motor order."""
 

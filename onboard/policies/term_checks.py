@@ -10,6 +10,9 @@ from onboard.policies.inputs import Term
 from onboard.policies.layout import terms_of
 from onboard.policies.terms import CATALOGUE, PROVIDERS, Kind, kind_of, width_of
 
+RESIDUAL_GRAPH = "(residual)"
+"""Name of the graph that stands for a residual's network; no policy's graph is called so."""
+
 _FRAME_SIGNALS = frozenset({"ref_q", "ref_dq", "anchor"})
 _ROOT_SIGNALS = frozenset({"ref_velocity_xy", "ref_height", "ref_roll_pitch", "ref_yaw_rate"})
 
@@ -32,6 +35,8 @@ def check_term(
     kind = kind_of(term, where)
     at = f"{where}: term '{term.term}'"
     _check_needs(contract, graph, kind, at)
+    if kind.residual and graph != RESIDUAL_GRAPH:
+        raise PolicyError(f"{at} is for residuals alone; a policy's own last output is 'last_action'")
     if kind.privileged:
         _check_provider(contract, term, at)
     if term.term == "graph_output" and term.source not in source_widths:

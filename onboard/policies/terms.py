@@ -26,6 +26,7 @@ class Kind(NamedTuple):
         about: meaning, unit and frame.
         relative: the default pose is subtracted.
         privileged: the robot can't measure it; a provider must be named.
+        residual: about the action that a delta is asked about; only a residual's network may read it.
     """
 
     signal: str
@@ -33,6 +34,7 @@ class Kind(NamedTuple):
     about: str
     relative: bool = False
     privileged: bool = False
+    residual: bool = False
 
 
 CATALOGUE: dict[str, Kind] = {
@@ -75,6 +77,9 @@ CATALOGUE: dict[str, Kind] = {
     "anchor_position": Kind(
         "anchor_position", 3, "reference anchor's position seen from the robot's, m", privileged=True
     ),
+    "action": Kind("asked_action", "joints", "raw action asked for, 0 where not driven", residual=True),
+    "target": Kind("asked_target", "joints", "joint target asked for, rad", residual=True),
+    "target_error": Kind("asked_error", "joints", "joint target asked for less position, rad", residual=True),
 }
 
 
