@@ -11,7 +11,7 @@ import numpy as np
 
 from onboard.analysis.trial_metrics import FALL_HEIGHT_M, FALL_TILT_RAD
 from onboard.cli.options import parse, say, write_json
-from onboard.cli.run_options import run_config
+from onboard.cli.run_options import Repeated, also, run_config
 from onboard.cli.run_report import read_summary, run_result, show
 from onboard.cli.sim_process import SimProcess
 from onboard.cli.teller import Teller
@@ -32,8 +32,6 @@ EPILOG = """examples:
   onboard demo
   onboard demo --json out.json --out my_rollouts"""
 
-MIN_WALK_M = 3.0
-
 
 @dataclass(frozen=True)
 class Args:
@@ -41,8 +39,14 @@ class Args:
 
     policy: str = "holosoma_loco_ppo"
     """The walking policy: folder, ONNX file, or shipped name."""
+    preset: str = ""
+    """Preset for a policy that does not say enough itself."""
+    also: Repeated = ()
+    """A further policy that the script may switch to, PATH or PATH@PRESET."""
     script: str = "demo"
     """Operator script: shipped name or YAML path."""
+    min_walk_m: float = 3.0
+    """How far it must get for the demo to be ok; 0 for a script that does not walk."""
     out: str = "rollouts"
     """Folder for the rollout and the plot."""
     json: str = ""
@@ -50,11 +54,18 @@ class Args:
 
 
 def run(argv: list[str]) -> int:
-    """Entry of the verb; 0 when the robot walked at least 3 m, did not fall and stopped in order."""
+    """Entry of the verb; 0 when the robot walked far enough, did not fall and stopped in order."""
     args = parse(Args, "demo", EPILOG, argv)
     with free_domain_id() as domain, tempfile.TemporaryDirectory() as folder:
         config = run_config(
-            policy=args.policy, domain=domain, script=args.script, out=args.out, gantry=True, release=True
+            policy=args.policy,
+            preset=args.preset,
+            also=also(args.also),
+            domain=domain,
+            script=args.script,
+            out=args.out,
+            gantry=True,
+            release=True,
         )
         plan = make_plan(config)
         teller = Teller()
@@ -63,7 +74,7 @@ def run(argv: list[str]) -> int:
         with SimProcess(hanging, Path(folder) / "sim.json") as sim:
             outcome, hands = _run(plan, sim, teller)
         teller.close()
-    result = _result(outcome, hands)
+    result = _result(outcome, hands, args.min_walk_m)
     show("demo", result)
     if args.json:
         write_json(args.json, result)
@@ -154,13 +165,13 @@ class Hands:
             self._start = self._end
 
 
-def _result(outcome: Outcome, hands: Hands) -> dict[str, Any]:
+def _result(outcome: Outcome, hands: Hands, min_walk_m: float) -> dict[str, Any]:
     begin = time.monotonic()
     result = run_result(outcome, read_summary(outcome))
     del result["exit_code"]
     plot = _plot(outcome)
     result |= {"fell": hands.fell, "walked_m": hands.walked_m, "plot": plot}
-    walked = hands.walked_m >= MIN_WALK_M and not hands.fell
+    walked = hands.walked_m >= min_walk_m and not hands.fell
     result["ok"] = outcome.exit_code == 0 and walked and plot is not None
     say(f"plot made in {time.monotonic() - begin:.1f} s")
     return result
