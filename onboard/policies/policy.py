@@ -152,7 +152,12 @@ class Policy:
 
     def warm(self) -> None:
         """Go through the code and the models once so that they are in the caches; changes nothing."""
-        products = [self.obs, self.raw, *(array for r in self._runners for array in r.outputs.values())]
+        products = [
+            self.obs,
+            self.raw,
+            self.phase,
+            *(array for r in self._runners for array in r.outputs.values()),
+        ]
         kept = [array.copy() for array in products]
         self._signals.update(*self._last)
         for runner in self._runners:

@@ -52,18 +52,22 @@ class GridClock:
 
     def doze(self, lead_ns: int) -> None:
         """Sleep until `lead_ns` before the next grid point; not at all when that is past."""
-        left = self._next_ns - lead_ns - time.monotonic_ns()
+        left = self.left_ns() - lead_ns
         if left > 0:
             time.sleep(left / SECOND_NS)
 
+    def left_ns(self) -> int:
+        """Time to the next grid point; negative when it is past."""
+        return self._next_ns - time.monotonic_ns()
+
     def wait(self) -> int:
         """Sleep to the next grid point; the number of whole periods that had already passed."""
-        left = self._next_ns - time.monotonic_ns()
+        left = self.left_ns()
         skipped = 0
         if left <= -self.period_ns:
             skipped = -left // self.period_ns
             self._next_ns += skipped * self.period_ns
-            left = self._next_ns - time.monotonic_ns()
+            left = self.left_ns()
         if left > self._spin_ns:
             time.sleep((left - self._spin_ns) / SECOND_NS)
         now = time.monotonic_ns()

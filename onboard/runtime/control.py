@@ -26,7 +26,7 @@ from onboard.runtime.dds_link import DdsLink
 from onboard.runtime.loop import ControlLoop
 from onboard.runtime.operator_input import Operator
 from onboard.runtime.ports import CONTROL, OPERATOR
-from onboard.runtime.rehearsal import Rehearsal
+from onboard.runtime.rehearsal import LastMoment, Rehearsal
 from onboard.runtime.shm import Shared
 from onboard.runtime.watch import SharedWatch
 
@@ -113,6 +113,7 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
     fifo = False
     if options.realtime:
         fifo = realtime.setup_realtime(realtime.PRIORITY_CONTROL, realtime.spare_cpu(1)).fifo
+    prewarm = LastMoment(clock, rehearse)
     report = StatusWriter(shared, fifo)
     report.announce()
     if not _may_begin(shared):
@@ -121,8 +122,7 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
     def after_tick(loop: ControlLoop) -> None:
         report(loop)
         if config.timing.prewarm:
-            clock.doze(rehearse.lead_ns)
-            rehearse()
+            prewarm()
 
     try:
         loop.run(after_tick)

@@ -8,11 +8,11 @@ Nothing that the loop will ever look at changes. What is a pure function is call
 dropped; what remembers has a double here, which remembers for itself.
 """
 
-import time
 from collections.abc import Callable
 
 import numpy as np
 
+from onboard.runtime.clock import GridClock
 from onboard.runtime.link import COMMAND
 from onboard.runtime.loop import ControlLoop, Watch
 from onboard.runtime.modes import Facts
@@ -20,24 +20,48 @@ from onboard.runtime.operator_input import Operator
 from onboard.runtime.shm import Ring
 from onboard.runtime.tick_recorder import TickRecorder
 
-_RISE_NS, _FALL_NS = 19_000, 1_000
-"""The lead rises by the one where the pass took longer, else falls by the other: it settles where 19 of
-20 passes fit, however fast the machine is, and one that was held up hardly moves it."""
-_MARGIN_NS = 100_000
-_LONGEST_NS = 5_000_000
+
+class LastMoment:
+    """Does some work once a tick, as late as it still fits before the next grid point.
+
+    How late that is depends on the machine, so the lead is learned: it rises where the work was not done
+    in time and falls a nineteenth as fast where it was, and so settles where 19 times of 20 fit. One
+    pass that was held up hardly moves it.
+
+    Args:
+        clock: the loop's.
+        work: called with nothing.
+
+    Attributes:
+        lead_ns: how long before the grid point the work begins.
+    """
+
+    RISE_NS, FALL_NS = 19_000, 1_000
+    SPARE_NS = 50_000
+    LONGEST_NS = 5_000_000
+
+    def __init__(self, clock: GridClock, work: Callable[[], None]) -> None:
+        self._clock = clock
+        self._work = work
+        self.lead_ns = 1_000_000
+
+    def __call__(self) -> None:
+        """Wait for the moment, then work."""
+        self._clock.doze(self.lead_ns)
+        self._work()
+        in_time = self._clock.left_ns() > self.SPARE_NS
+        self.lead_ns += -self.FALL_NS if in_time else self.RISE_NS
+        self.lead_ns = min(max(self.lead_ns, self.SPARE_NS), self.LONGEST_NS)
 
 
 class Rehearsal:
-    """Call it once a tick, `lead_ns` before the next one begins: as late as possible, but not too late.
+    """The dry pass; call it shortly before a tick.
 
     Args:
         loop: the one that is rehearsed.
         operator: a double of the loop's, on the same port.
         watch: a double of the loop's.
         decode: goes through the link's decoding of the newest sample again.
-
-    Attributes:
-        lead_ns: how long before the grid point to begin.
     """
 
     def __init__(
@@ -51,16 +75,9 @@ class Rehearsal:
         self._recorder = TickRecorder(loop.recorder.row.dtype)
         self._slot = scratch_ring(COMMAND)
         self._sink = scratch_ring(loop.recorder.row.dtype)
-        self.lead_ns = 1_000_000
 
     def __call__(self) -> None:
         """Go through the stages of a tick in their order."""
-        begun = time.monotonic_ns()
-        self._pass()
-        late = time.monotonic_ns() - begun + _MARGIN_NS > self.lead_ns
-        self.lead_ns = min(self.lead_ns + _RISE_NS, _LONGEST_NS) if late else self.lead_ns - _FALL_NS
-
-    def _pass(self) -> None:
         loop, pilot = self._loop, self._loop.pilot
         stages = self._recorder.begin(0, 0)
         self._decode()

@@ -402,6 +402,8 @@ class Gate:
     def _add(self, fired: int) -> None:
         """Let events join those of this tick's state."""
         memory = self._memory
+        if not fired & ~memory.fired:
+            return
         self._memory = conclude(memory.fired | fired, self._mode, self._rules, memory)
         self.events = self._memory.fired
         self.tier = asked_tier(self._memory, self._rules, self._mode, self._settle_is_hold)
