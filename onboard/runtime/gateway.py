@@ -154,11 +154,12 @@ class Gateway:
             self._robot.limp()
         else:
             return
-        self._published_number = self.core.number
         sent = self._sent
-        sent["number"], sent["session"], sent["send_ns"] = self.core.number, self.core.session, now
+        sent["send_ns"] = time.monotonic_ns()
+        sent["number"], sent["session"] = self.core.number, self.core.session
         sent["state"], sent["reason"], sent["repeat"] = state, self.core.reason, not fresh
         self._shared["sent"].push(sent)
+        self._published_number = self.core.number
         self._status["published"] += 1
 
     def _report(self, now: int) -> None:

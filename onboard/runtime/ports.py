@@ -23,7 +23,7 @@ TEXT = "S160"
 SENT = np.dtype(
     [
         ("number", "<u8"),  # of the command in force, 0 before the first
-        ("send_ns", "<i8"),  # CLOCK_MONOTONIC just before the write
+        ("send_ns", "<i8"),  # CLOCK_MONOTONIC just after the write
         ("session", "<u4"),
         ("state", "u1"),  # gateway_core.GatewayState
         ("reason", "u1"),  # gateway_core.Reason
