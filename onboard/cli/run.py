@@ -2,9 +2,10 @@
 
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 from onboard.cli.options import parse, write_json
-from onboard.cli.run_options import Policy, Repeated, also, run_config
+from onboard.cli.run_options import Policy, Repeated, also, arm, run_config
 from onboard.cli.run_report import read_summary, run_result, show
 from onboard.cli.teller import Teller
 from onboard.configs.loader import apply_override
@@ -62,6 +63,10 @@ class Args:
     """Let this terminal's keys be the operator's too."""
     script: str = ""
     """Operator script: shipped name or YAML path."""
+    residual: str = ""
+    """Residual file to run the policy with."""
+    arm: Literal["", "keep", "drop", "shadow"] = ""
+    """keep (what a residual does without a word) applies it, shadow only logs it, drop does neither."""
     lowstate: bool = False
     """Record every LowState sample too."""
     out: str = "rollouts"
@@ -139,6 +144,8 @@ def _config(args: Args) -> RunConfig:
         release=args.release,
         keyboard=args.keyboard,
         script=args.script,
+        residual=args.residual,
+        arm=arm(args.residual, args.arm),
         lowstate=args.lowstate,
         out=args.out,
         note=args.note,

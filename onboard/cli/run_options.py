@@ -20,6 +20,11 @@ def also(choices: tuple[str, ...]) -> list[dict[str, str]]:
     ]
 
 
+def arm(residual: str, given: str) -> str:
+    """The arm of a run: as given; without a word `keep` where there is a residual."""
+    return given or ("keep" if residual else "none")
+
+
 def run_config(**values: Any) -> RunConfig:  # noqa: ANN401 - each is checked against its field
     """A run's configuration from command-line values, checked like a file.
 

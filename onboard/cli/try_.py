@@ -10,7 +10,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from onboard.cli.options import parse, say, write_json
-from onboard.cli.run_options import Repeated, also, run_config
+from onboard.cli.run_options import Repeated, also, arm, run_config
 from onboard.cli.trial import Trial, Variation, every_direction, standard_walk, whole_motion
 from onboard.configs.errors import ConfigError, OnboardError, PolicyError
 from onboard.configs.run import RunConfig
@@ -58,6 +58,10 @@ class Args:
     """Preset for a policy that does not say enough itself."""
     also: Repeated = ()
     """A further policy to switch to by script, PATH or PATH@PRESET; may be given several times."""
+    residual: str = ""
+    """Residual file to run the policy with."""
+    arm: Literal["", "keep", "drop", "shadow"] = ""
+    """keep (what a residual does without a word) applies it, shadow only logs it, drop does neither."""
     set: Repeated = ()
     """key=value of the contract, dotted keys; may be given several times."""
     safety: Repeated = ()
@@ -150,6 +154,8 @@ def _config(args: Args, policy: str, preset: str) -> RunConfig:
         also=also(args.also),
         policy_overrides=args.set,
         safety_overrides=args.safety,
+        residual=args.residual,
+        arm=arm(args.residual, args.arm),
         gantry=True,
     )
 

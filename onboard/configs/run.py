@@ -80,6 +80,10 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Do everything except command: no command writer exists at all."""
     release: bool = False
     """Release the robot's built-in controller (it goes limp) once the operator confirms."""
+    residual: str = ""
+    """Residual file for the first policy, "" for none."""
+    arm: Literal["none", "keep", "drop", "shadow"] = "none"
+    """keep applies the residual, shadow only computes and logs it, drop does neither."""
     lowstate: bool = False
     """Record every LowState sample too."""
     sticks: Sticks = Sticks()

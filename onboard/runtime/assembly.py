@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from onboard.configs.errors import ConfigError
+from onboard.configs.events import Arm
 from onboard.configs.robot import RobotConfig, load_robot
 from onboard.configs.run import RunConfig
 from onboard.configs.safety import SafetyConfig, damping_kd, load_safety, with_policy_overrides
@@ -14,6 +15,8 @@ from onboard.logging.layout import PolicyShape, record_dtype
 from onboard.logging.run_info import PolicyInfo, RunInfo, describe_run
 from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.policy import Policy
+from onboard.policies.residual.files import ResidualBundle, load_residual
+from onboard.policies.residual.slot import NoResidual, ResidualSlot, Slot
 from onboard.runtime.clock import Clock
 from onboard.runtime.gateway_core import GatewayConfig, make_config
 from onboard.runtime.link import Float32Array, Link
@@ -41,6 +44,7 @@ class Plan:
         bundle: the first policy.
         bundles: every policy of the run, the first included.
         tables: the safety table with each policy's overrides.
+        residual: of the first policy, None without one.
         notes: what was overridden or filled in, one line each, for the operator and the log.
     """
 
@@ -48,6 +52,7 @@ class Plan:
     robot: RobotConfig
     bundles: tuple[PolicyBundle, ...]
     tables: tuple[SafetyConfig, ...]
+    residual: ResidualBundle | None
     notes: tuple[str, ...]
 
     @property
@@ -84,9 +89,22 @@ class Plan:
         stated = (commands.lin_vel_x, commands.lin_vel_y, commands.ang_vel_z)
         return tuple((pair[0], pair[1]) if pair else DEFAULT_RANGE for pair in stated)
 
+    @property
+    def arm(self) -> Arm:
+        """Side of the A/B comparison that the first policy's ticks belong to."""
+        return Arm[self.config.arm.upper()]
+
     def policies(self) -> list[Policy]:
         """Every policy, ready to run."""
         return [Policy(bundle, self.robot) for bundle in self.bundles]
+
+    def slots(self, policies: Sequence[Policy]) -> list[Slot]:
+        """Each policy's residual slot; a residual is the first policy's."""
+        first, *others = policies
+        slot: Slot = NoResidual(first.raw.size, self.arm)
+        if self.residual is not None:
+            slot = ResidualSlot(self.residual, first, self.robot, self.arm)
+        return [slot, *(NoResidual(policy.raw.size) for policy in others)]
 
 
 def make_plan(config: RunConfig) -> Plan:
@@ -107,7 +125,24 @@ def make_plan(config: RunConfig) -> Plan:
         table, lines = with_policy_overrides(safety, bundle.contract.safety, bundle.name)
         tables.append(table)
         notes += [*lines, *bundle.defaults]
-    return Plan(config, robot, bundles, tuple(tables), tuple(notes))
+    residual = _residual(config, robot, bundles[0])
+    if residual is not None:
+        notes += residual.notes
+    return Plan(config, robot, bundles, tuple(tables), residual, tuple(notes))
+
+
+def _residual(config: RunConfig, robot: RobotConfig, bundle: PolicyBundle) -> ResidualBundle | None:
+    """The run's residual, checked down to its networks; nothing that is only read at the start is left."""
+    if bool(config.residual) != (config.arm != "none") and config.arm != "drop":
+        raise ConfigError(
+            f"residual '{config.residual}' with arm '{config.arm}': keep and shadow need a residual, and a "
+            "residual needs an arm; give --residual FILE --arm keep, drop or shadow"
+        )
+    if not config.residual:
+        return None
+    residual = load_residual(config.residual, robot, bundle.contract)
+    ResidualSlot(residual, Policy(bundle, robot), robot, Arm.SHADOW)
+    return residual
 
 
 def _check_rate(bundle: PolicyBundle, config: RunConfig) -> None:
@@ -130,22 +165,25 @@ def record_type(policies: Sequence[Policy]) -> np.dtype:
     return record_dtype([policy_shape(policy) for policy in policies])
 
 
-def run_info(plan: Plan, policies: Sequence[Policy], arm: str = "none") -> RunInfo:
+def run_info(plan: Plan, policies: Sequence[Policy]) -> RunInfo:
     """What the rollout says about the run."""
     texts = {
         name: msgspec.yaml.encode(part).decode()
         for name, part in (("run", plan.config), ("robot", plan.robot), ("safety", plan.safety))
     }
     texts["notes"] = "\n".join(plan.notes)
-    infos = [_policy_info(policy) for policy in policies]
+    first, *others = policies
+    infos = [_policy_info(first, plan.residual), *(_policy_info(policy, None) for policy in others)]
     period_s = plan.config.period_ns / 1e9
-    return describe_run(plan.robot, infos, period_s, texts, arm, plan.config.note)
+    return describe_run(plan.robot, infos, period_s, texts, plan.config.arm, plan.config.note)
 
 
-def _policy_info(policy: Policy) -> PolicyInfo:
+def _policy_info(policy: Policy, residual: ResidualBundle | None) -> PolicyInfo:
     contract = msgspec.yaml.encode(policy.bundle.contract).decode()
     models = {path.rsplit("/", 1)[-1]: digest for path, digest in policy.bundle.model_paths.items()}
-    return PolicyInfo(policy_shape(policy), contract, models=models)
+    if residual is None:
+        return PolicyInfo(policy_shape(policy), contract, models=models)
+    return PolicyInfo(policy_shape(policy), contract, residual.text, models | residual.sha256)
 
 
 def build_loop(
@@ -171,7 +209,7 @@ def build_loop(
         ranges=[plan.command_ranges(index) for index in range(len(plan.bundles))],
         operator=Operator(port, config.sticks, plan.command_ranges(), period_s),
         machine=ModeMachine(period_s, ModeTimes(times.settle_s, times.stop_hold_s, times.stop_damp_s)),
-        pilot=Pilot(repertoire, plan.robot, plan.damping_kd, config),
+        pilot=Pilot(repertoire, plan.slots(policies), plan.robot, plan.damping_kd, config),
         watch=watch,
         sink=sink,
         recorder=TickRecorder(record_type(policies)),

@@ -6,7 +6,7 @@
       gate        conditions on the state, debounced, become one tier
       operator    remote, keys and script become wishes
       machine     tier and wishes become one mode
-      pilot       the mode becomes a target (in mode policy: observe, infer, target)
+      pilot       the mode becomes a target (in mode policy: observe, infer, residual, target)
       limit       the gate cuts the target to what the robot can take
       send        the sent target goes into the gateway's slot
       record      the whole tick goes into the record ring
@@ -131,6 +131,8 @@ class ControlLoop:
             raised |= bits(Event.OVERRUN)
         if self.machine.status.mode is Mode.POLICY and self.pilot.repertoire.motion_over:
             raised |= bits(Event.MOTION_FINISHED)
+        if self.pilot.slot.dropped:
+            raised |= bits(Event.RESIDUAL_DROPPED)
         return raised
 
     def _decide(self, asked: OperatorInput) -> Mode:

@@ -8,12 +8,16 @@ the policy outside mode `policy`, and inside it only when the gate accepted the 
 that a bad tick leaves no trace in history, phase or last action.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from onboard.configs.events import Mode
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.run import RunConfig
 from onboard.policies.policy import Policy
+from onboard.policies.residual.delta import Asked
+from onboard.policies.residual.slot import Slot
 from onboard.runtime.link import Float32Array, State
 from onboard.runtime.motions import FadeIn, HoldBlend, RampProfile
 from onboard.runtime.operator_input import OperatorInput
@@ -29,6 +33,7 @@ class Pilot:
 
     Args:
         repertoire: the policies of this run.
+        slots: each policy's residual slot.
         robot: for its stand gains.
         damping_kd: (29,) gains of damping, N·m·s/rad.
         config: durations of ramp, hold and fade.
@@ -37,6 +42,8 @@ class Pilot:
         target: (29,) rad, what the mode asks for, before the gate's limits.
         kp, kd: (29,) gains to send.
         base: (n,) this tick's raw action, None where there is none.
+        combined: (n,) the same with the residual applied; meaningless without `base`.
+        contact: (2,) int8, left and right foot: 1, 0, or -1 unknown; whoever estimates it writes it.
         kp_scale: share of the mode's full stiffness in force.
         ramp_done: the ramp's last target is the start pose.
         step: grid periods since the policy was entered, skipped ones included.
@@ -46,11 +53,17 @@ class Pilot:
     """
 
     def __init__(
-        self, repertoire: Repertoire, robot: RobotConfig, damping_kd: Float32Array, config: RunConfig
+        self,
+        repertoire: Repertoire,
+        slots: Sequence[Slot],
+        robot: RobotConfig,
+        damping_kd: Float32Array,
+        config: RunConfig,
     ) -> None:
         period_s = config.period_ns / 1e9
         motions = config.motions
         self.repertoire = repertoire
+        self._slots = tuple(slots)
         self.command = self.policy.neutral_command()
         self._ramp = RampProfile(period_s, motions.ramp_s, float(robot.speed.min()) * 0.05, RAMP_KP_START)
         self._hold = HoldBlend(period_s, motions.hold_blend_s)
@@ -73,6 +86,8 @@ class Pilot:
         self.episode = -1
         self.failure = ""
         self.base: Float32Array | None = None
+        self.combined: Float32Array = self._zeros
+        self.contact = np.full(2, -1, np.int8)
         self._modes = {
             Mode.DAMP: self._damp,
             Mode.RAMP: self._ramp_on,
@@ -85,6 +100,11 @@ class Pilot:
     def policy(self) -> Policy:
         """The policy in charge."""
         return self.repertoire.policy
+
+    @property
+    def slot(self) -> Slot:
+        """The residual slot of the policy in charge."""
+        return self._slots[self.repertoire.index]
 
     @property
     def fading(self) -> bool:
@@ -127,7 +147,8 @@ class Pilot:
     def commit(self) -> None:
         """The gate accepted this tick's policy output: history and last action advance."""
         if self.base is not None:
-            self.policy.commit(self.base)
+            self.slot.commit()
+            self.policy.commit(self.slot.feedback(self.base, self.combined))
 
     def _enter(self, mode: Mode, state: State, sent: Float32Array) -> None:
         for before, now in zip(self._from, (self.kp, self.kd), strict=True):
@@ -146,6 +167,7 @@ class Pilot:
         """The policy in charge begins anew, from the sent target."""
         self._fade.begin(sent)
         self.policy.reset(state)
+        self.slot.reset()
         self.command.values[3] = self.policy.neutral_command().height_m
         self.episode += 1
         self.step = 0
@@ -191,7 +213,8 @@ class Pilot:
             if self._stages is not None:
                 self._stages.mark()
             base = policy.infer()
-            wanted = policy.target(base)
+            self.combined = self.slot.combine(Asked(state, self.command, self.step, self.contact), base)
+            wanted = policy.target(self.combined)
         except Exception as error:  # whatever a policy does must not end the loop; the gate decides
             self.failure = f"{type(error).__name__}: {error}"
             return

@@ -87,6 +87,7 @@ class Rehearsal:
         asked = self._operator.read(state)
         loop.machine.foresee(loop.gate.tier, asked, self._facts)
         pilot.policy.warm()
+        pilot.slot.warm()
         self._slot.push(loop.command)
         stages.mark_until("send")
         self._sink.push(self._recorder.fill(loop, loop.machine.status.mode, state, state, asked))

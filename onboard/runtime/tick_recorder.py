@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onboard.configs.events import Arm, Mode
+from onboard.configs.events import Mode
 from onboard.logging.layout import STAGES, blank_record
 from onboard.runtime.link import State
 from onboard.runtime.operator_input import OperatorInput
@@ -13,6 +13,8 @@ from onboard.runtime.operator_input import OperatorInput
 if TYPE_CHECKING:
     from onboard.runtime.loop import ControlLoop
     from onboard.runtime.pilot import Pilot
+
+_ACTIONS = ("action_policy", "action_residual", "action_combined")
 
 
 class Stages:
@@ -53,7 +55,6 @@ class TickRecorder:
 
     Args:
         dtype: of a row, `logging.layout.record_dtype`.
-        arm: side of the A/B comparison.
 
     Attributes:
         row: the newest tick's record, overwritten in place.
@@ -63,9 +64,8 @@ class TickRecorder:
         events_seen: every event since the start.
     """
 
-    def __init__(self, dtype: np.dtype, arm: Arm = Arm.NONE) -> None:
+    def __init__(self, dtype: np.dtype) -> None:
         self.row = blank_record(dtype)
-        self.row["arm"] = arm
         self.stages = Stages()
         self.skipped_ticks = 0
         self.skipped_now = 0
@@ -133,6 +133,7 @@ class TickRecorder:
         views["limit_mask"][:] = loop.gate.limit_mask
         views["command"][:] = pilot.command.values
         row["kp_scale"] = pilot.kp_scale
+        row["arm"] = pilot.slot.arm
         inside = mode is Mode.POLICY
         row["policy"] = pilot.repertoire.index if inside else -1
         row["episode"], row["step"] = max(pilot.episode, 0), pilot.step if inside else 0
@@ -145,9 +146,9 @@ class TickRecorder:
         """What the network saw and said; NaN where it gave nothing."""
         views, policy = self._views, pilot.policy
         views["obs"][: policy.obs.size] = policy.obs
-        base = np.nan if pilot.base is None else pilot.base
-        views["action_policy"][: policy.raw.size] = base
-        views["action_combined"][: policy.raw.size] = base
+        said = (pilot.base, pilot.slot.added, pilot.combined)
+        for name, action in zip(_ACTIONS, said, strict=True):
+            views[name][: policy.raw.size] = np.nan if pilot.base is None else action
         start = 0
         for values in policy.extras.values():
             views["extras"][start : start + values.size] = values.reshape(-1)

@@ -41,7 +41,7 @@ class ByContact:
 
     def look(self, question: Question) -> None:
         """Take one tick in and choose the part."""
-        left, right = question.contact.tolist()
+        left, right = question.asked.contact.tolist()
         phase = PHASES.get((left, right))
         self._active = None if phase is None else self._parts[phase]
         for part in self._every:
@@ -57,3 +57,8 @@ class ByContact:
         """The tick counted, in every part."""
         for part in self._every:
             part.remember(applied)
+
+    def warm(self) -> None:
+        """Go through every part once."""
+        for part in self._every:
+            part.warm()

@@ -11,24 +11,34 @@ from onboard.runtime.link import State
 Float32Array = NDArray[np.float32]
 
 
-class Question(NamedTuple):
-    """One tick, as a delta sees it.
+class Asked(NamedTuple):
+    """What a tick knows before the policy acts.
 
     Attributes:
         state: newest state.
         command: the operator's.
         step: grid periods since the policy was entered.
-        raw: (A,) the policy's raw action.
-        target: (29,) rad, the joint targets of that action, SDK order.
         contact: (2,) left and right foot: 1, 0, or -1 unknown.
     """
 
     state: State
     command: MotionCommand
     step: int
+    contact: NDArray[np.int8]
+
+
+class Question(NamedTuple):
+    """One tick, as a delta sees it.
+
+    Attributes:
+        asked: state, command, step, contact.
+        raw: (A,) the policy's raw action.
+        target: (29,) rad, the joint targets of that action, SDK order.
+    """
+
+    asked: Asked
     raw: Float32Array
     target: Float32Array
-    contact: NDArray[np.int8]
 
 
 class Delta(Protocol):
@@ -57,3 +67,6 @@ class Delta(Protocol):
 
     def remember(self, applied: Float32Array) -> None:
         """The tick counted, and this correction (n,), rad, reached the robot."""
+
+    def warm(self) -> None:
+        """Go through the code and the model once for the caches' sake; between two ticks."""

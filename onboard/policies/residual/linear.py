@@ -46,7 +46,7 @@ class LinearDelta:
         """(n,) rad."""
         if self._question is None:
             raise ValueError("correction before look")
-        state, slots, out, speed = self._question.state, self._slots, self._out, self._speed
+        state, slots, out, speed = self._question.asked.state, self._slots, self._out, self._speed
         self._question.target.take(slots, out=out, mode="clip")
         state.q.take(slots, out=speed, mode="clip")
         np.subtract(out, speed, out=out)
@@ -58,3 +58,8 @@ class LinearDelta:
 
     def remember(self, applied: Float32Array) -> None:
         """There is nothing to remember."""
+
+    def warm(self) -> None:
+        """Go through the code once."""
+        if self._question is not None:
+            self.correction()

@@ -14,7 +14,7 @@ from onboard.policies.graph import GraphRunner
 from onboard.policies.layout import constant_name, place, signal_of, terms_of
 from onboard.policies.model import Model
 from onboard.policies.residual.contract import Network, Residual
-from onboard.policies.residual.delta import Float32Array, Question
+from onboard.policies.residual.delta import Asked, Float32Array, Question
 from onboard.policies.residual.masks import Mask
 from onboard.policies.signals import Signals
 from onboard.policies.term_checks import RESIDUAL_GRAPH
@@ -100,11 +100,12 @@ class NetworkDelta:
 
     def look(self, question: Question) -> None:
         """Take one tick in."""
-        self._step = question.step
-        self._signals.update(question.state, question.command, question.step)
+        state, command, step, _ = question.asked
+        self._step = step
+        self._signals.update(state, command, step)
         self._action[self._mask.driven] = question.raw
         self._target[:] = question.target
-        np.subtract(question.target, question.state.q, out=self._error)
+        np.subtract(question.target, state.q, out=self._error)
         for kept, view in zip(self._at_base, (self._action, self._target, self._error), strict=True):
             view.take(self._mask.slots, out=kept, mode="clip")
 
@@ -122,6 +123,10 @@ class NetworkDelta:
         self._signals.actions[RESIDUAL_GRAPH][:] = self._answer
         self._signals.commit()
         self._runner.commit()
+
+    def warm(self) -> None:
+        """Build and run once; the next `look` overwrites what that leaves."""
+        self._runner.warm()
 
     def gain(self, question: Question) -> float:
         """Largest factor by which one iteration changes a small difference of two actions (2-norm)."""
@@ -178,7 +183,7 @@ def check_contracts(delta: NetworkDelta, mask: Mask, contract: Contract, robot: 
     state, command = State(), MotionCommand(contract.commands.height_m)
     default = np.zeros(len(robot.joints), np.float32)
     default[[robot.slot(joint) for joint in contract.joints]] = contract.default_rad
-    gains = []
+    gains, contact = [], np.ones(2, np.int8)
     for _ in range(64):
         state.q[:] = default + random.uniform(-0.3, 0.3, state.q.size)
         state.dq[:] = random.uniform(-3.0, 3.0, state.dq.size)
@@ -186,7 +191,7 @@ def check_contracts(delta: NetworkDelta, mask: Mask, contract: Contract, robot: 
         target = (state.q + random.uniform(-0.3, 0.3, state.q.size)).astype(np.float32)
         raw = mask.raw(target - default)
         delta.reset()
-        gains.append(delta.gain(Question(state, command, 0, raw, target, np.ones(2, np.int8))))
+        gains.append(delta.gain(Question(Asked(state, command, 0, contact), raw, target)))
     delta.reset()
     worst = max(gains)
     if not worst <= CONTRACTION:

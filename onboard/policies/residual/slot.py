@@ -19,7 +19,7 @@ from onboard.configs.robot import RobotConfig
 from onboard.policies.policy import Policy
 from onboard.policies.residual.by_contact import ByContact
 from onboard.policies.residual.contract import Part, Residual
-from onboard.policies.residual.delta import Delta, Float32Array, Question
+from onboard.policies.residual.delta import Asked, Delta, Float32Array, Question
 from onboard.policies.residual.files import ResidualBundle
 from onboard.policies.residual.linear import LinearDelta
 from onboard.policies.residual.masks import Mask, make_mask
@@ -58,8 +58,8 @@ class Slot(Protocol):
     def reset(self) -> None:
         """The policy is entered."""
 
-    def combine(self, question: Question) -> Float32Array:
-        """(A,) raw action with the residual applied, for the policy's own."""
+    def combine(self, asked: Asked, base: Float32Array) -> Float32Array:
+        """(A,) raw action with the residual applied to the policy's own, `base` (A,)."""
 
     def feedback(self, base: Float32Array, combined: Float32Array) -> Float32Array:
         """(A,) what the policy shall take for its last action."""
@@ -67,24 +67,28 @@ class Slot(Protocol):
     def commit(self) -> None:
         """The gate accepted the tick."""
 
+    def warm(self) -> None:
+        """A dry pass between two ticks; changes nothing."""
+
 
 class NoResidual:
     """The slot of a policy without a residual.
 
     Args:
         width: of the raw action.
+        arm: NONE, or DROP for a run that is compared with one that has a residual.
     """
 
-    def __init__(self, width: int) -> None:
-        self.arm, self.dropped, self.tally = Arm.NONE, "", Tally()
+    def __init__(self, width: int, arm: Arm = Arm.NONE) -> None:
+        self.arm, self.dropped, self.tally = arm, "", Tally()
         self.added: Float32Array = np.zeros(width, np.float32)
 
     def reset(self) -> None:
         """Nothing to forget."""
 
-    def combine(self, question: Question) -> Float32Array:
+    def combine(self, asked: Asked, base: Float32Array) -> Float32Array:
         """The policy's own action."""
-        return question.raw
+        return base
 
     def feedback(self, base: Float32Array, combined: Float32Array) -> Float32Array:
         """The policy's own action."""
@@ -92,6 +96,9 @@ class NoResidual:
 
     def commit(self) -> None:
         """Nothing to remember."""
+
+    def warm(self) -> None:
+        """Nothing to go through."""
 
 
 class ResidualSlot:
@@ -118,6 +125,7 @@ class ResidualSlot:
         self.arm = arm
         self.dropped = ""
         self.tally = Tally()
+        self._policy = policy
         self.mask = make_mask(config.joints, contract, robot)
         self._delta = _make_delta(bundle, policy, robot, self.mask)
         self._period_s = 1.0 / contract.rate_hz
@@ -138,18 +146,18 @@ class ResidualSlot:
         self._troubled_s = self._unknown_s = 0.0
         self._idle()
 
-    def combine(self, question: Question) -> Float32Array:
+    def combine(self, asked: Asked, base: Float32Array) -> Float32Array:
         """(A,) raw action with the residual applied; see `Slot`."""
         wanted = self.arm is not Arm.DROP and not self.dropped
-        passed_s = max(1, question.step - self._step) * self._period_s
-        self._step = question.step
+        passed_s = max(1, asked.step - self._step) * self._period_s
+        self._step = asked.step
         if not wanted and self._level <= 0.0:
             self._idle()
-            return question.raw
+            return base
         self._fade(wanted, passed_s)
         if not self.dropped:
-            self._compute(question, passed_s)
-        return self._apply(question.raw)
+            self._compute(Question(asked, base, self._policy.target(base)), passed_s)
+        return self._apply(base)
 
     def feedback(self, base: Float32Array, combined: Float32Array) -> Float32Array:
         """(A,) what the policy shall take for its last action: its own, unless the file says otherwise."""
@@ -160,6 +168,11 @@ class ResidualSlot:
         if self._looked:
             self._delta.remember(self._applied if self.arm is not Arm.SHADOW else self._zero)
             self._looked = False
+
+    def warm(self) -> None:
+        """A dry pass between two ticks; changes nothing."""
+        if self._level > 0.0:
+            self._delta.warm()
 
     def _idle(self) -> None:
         """Nothing is computed; a later start begins with empty histories."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from onboard.configs.events import Arm
 from onboard.policies.policy import Policy
-from onboard.policies.residual.delta import Question
+from onboard.policies.residual.delta import Asked
 from onboard.policies.residual.files import load_residual
 from onboard.policies.residual.slot import ResidualSlot
 from onboard.runtime.link import State
@@ -67,15 +67,13 @@ class Bench:
         self.step = 0
         self.policy.reset(self.state)
 
-    def ask(self, step: int | None = None) -> Question:
+    def ask(self) -> Asked:
         """This tick."""
-        step = self.step if step is None else step
-        target = self.policy.target(self.base).copy()
-        return Question(self.state, self.policy.neutral_command(), step, self.base, target, self.contact)
+        return Asked(self.state, self.policy.neutral_command(), self.step, self.contact)
 
     def tick(self) -> NDArray[np.float32]:
         """(29,) rad: the targets of one accepted tick."""
-        combined = self.slot.combine(self.ask())
+        combined = self.slot.combine(self.ask(), self.base)
         self.slot.commit()
         self.step += 1
         return np.array(self.policy.target(combined))

@@ -119,7 +119,7 @@ def test_what_is_not_finite_drops_and_never_reaches_the_target(tmp_path: Path) -
 
 def test_a_run_without_a_residual_sends_the_policys_own_action(tmp_path: Path) -> None:
     bench, slot = Bench(tmp_path, linear()), NoResidual(12)
-    combined = slot.combine(bench.ask())
+    combined = slot.combine(bench.ask(), bench.base)
     assert combined is bench.base
     assert slot.feedback(bench.base, combined) is bench.base
     assert not slot.added.any()
@@ -128,7 +128,7 @@ def test_a_run_without_a_residual_sends_the_policys_own_action(tmp_path: Path) -
 def test_feedback_is_the_policys_own_action_unless_the_file_says_otherwise(tmp_path: Path) -> None:
     for feedback, combined_is_fed in (("base", False), ("combined", True)):
         bench = Bench(tmp_path / feedback, linear(feedback=feedback))
-        combined = bench.slot.combine(bench.ask())
+        combined = bench.slot.combine(bench.ask(), bench.base)
         assert (bench.slot.feedback(bench.base, combined) is combined) == combined_is_fed
 
 
