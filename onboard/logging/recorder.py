@@ -1,6 +1,9 @@
 """The recorder process: owns the files of a run, so that nothing on a disk can disturb the loop.
 
-    python -m onboard.logging.recorder --shm FILE --journal FILE [--domain N --interface NAME] [--lowstate]
+    python -m onboard.runtime.recording --shm FILE --journal FILE --robot NAME
+        [--domain N --interface NAME] [--lowstate]
+
+That module hands the estimator of contact and base velocity in; this one runs by itself too, without it.
 
 The parent makes the journal (its header describes the run) before it starts the first recorder. One
 that takes over from a killed recorder starts in the same way and goes on behind the last good
@@ -18,6 +21,7 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,15 +29,18 @@ import numpy as np
 from onboard.configs.errors import OnboardError, RolloutError
 from onboard.logging.convert import convert, lowstate_journal
 from onboard.logging.drain import Drain
+from onboard.logging.estimation import Estimator, EstimatorFeed
 from onboard.logging.journal import Journal, create_journal
 from onboard.logging.layout import lowstate_dtype
 from onboard.logging.lowstate import LowStateListener
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.idl import LOW_STATE_TOPIC, LowState
-from onboard.runtime.ports import CONTROL, OPERATOR, RECORDER
+from onboard.runtime.ports import CONTROL, GATEWAY, OPERATOR, RECORDER
 from onboard.runtime.shm import Shared
 
 PERIOD_S = 0.02
+LISTEN_S = 0.004
+"""Between two looks at LowState where an estimator waits for it: two samples."""
 NICE = 10
 READER_DEPTH = 512
 """LowState samples kept between two polls, one second."""
@@ -42,6 +49,7 @@ DISK_PERIOD_NS = 1_000_000_000
 PARENT_SILENT_NS = 5_000_000_000
 CONTROL_SILENT_NS = 2_000_000_000
 EXIT_NOT_CONVERTED = 3
+_RANKED = (("control", CONTROL), ("gateway", GATEWAY))
 
 
 class Recorder:
@@ -51,12 +59,20 @@ class Recorder:
         shared: the run's mapping.
         journal: of the rows.
         listener: to LowState; None where there is no robot to listen to.
+        feed: of the estimator that the listener passes samples to, where there is one.
     """
 
-    def __init__(self, shared: Shared, journal: Journal, listener: LowStateListener | None) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        journal: Journal,
+        listener: LowStateListener | None,
+        feed: EstimatorFeed | None = None,
+    ) -> None:
         self._shared = shared
         self._journal = journal
         self._listener = listener
+        self._feed = feed
         self._drain = Drain(shared["record"], shared["sent"], journal)
         self._operator = np.zeros((), OPERATOR)
         self._status = np.zeros((), RECORDER)
@@ -92,11 +108,36 @@ class Recorder:
             self._listener.poll(now)
         self._report(now)
 
+    def rest(self) -> None:
+        """Wait for the next cycle. An estimator must not: its result ages, so it hears samples meanwhile."""
+        end = time.monotonic() + PERIOD_S
+        if self._listener is None or self._feed is None:
+            time.sleep(PERIOD_S)
+            return
+        while (left := end - time.monotonic()) > 0.0:
+            time.sleep(min(left, LISTEN_S))
+            now = time.monotonic_ns()
+            self._listener.poll(now)
+            if self._feed.fresh:
+                self._report(now)
+
     def facts(self) -> dict[str, object]:
         """What is known at the end of the run, for the journal's last frame."""
         names = ("received", "gaps", "reordered", "duplicates", "crc_errors")
         counts = {f"lowstate_{name}": int(self._status[name]) for name in names} if self._listener else {}
-        return {"end_reason": self._end_reason(), "sync_errors": self._journal.sync_errors, **counts}
+        rights = {f"realtime_{name}": self._rights(name, dtype) for name, dtype in _RANKED}
+        return {
+            "end_reason": self._end_reason(),
+            "sync_errors": self._journal.sync_errors,
+            **counts,
+            **rights,
+        }
+
+    def _rights(self, ring: str, dtype: np.dtype) -> str:
+        """Real-time rights of a process, as it reported them."""
+        status = np.zeros((), dtype)
+        self._shared[ring].latest(status)
+        return _text(status["rights"])
 
     def closed(self) -> None:
         """Tell the others that nothing is left to do."""
@@ -116,6 +157,8 @@ class Recorder:
 
     def _report(self, now_ns: int) -> None:
         status, journal = self._status, self._journal
+        if self._feed is not None:
+            self._feed.report(status, now_ns)
         status["heartbeat_ns"], status["ready"] = now_ns, 1
         status["rows"], status["lost"] = journal.rows, journal.lost
         status["behind"], status["full"] = self._drain.behind, journal.full
@@ -136,8 +179,15 @@ class Recorder:
         self._shared["recorder"].push(status)
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Entry of the process."""
+def main(
+    argv: list[str] | None = None, make_estimator: Callable[[str], Estimator | None] = lambda robot: None
+) -> int:
+    """Entry of the process.
+
+    Args:
+        argv: of the command line.
+        make_estimator: gives the estimator of a robot, by the name of its description; None for none.
+    """
     parser = argparse.ArgumentParser(prog="onboard.logging.recorder", description=__doc__)
     parser.add_argument("--shm", type=Path, required=True)
     parser.add_argument(
@@ -145,6 +195,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--domain", type=int, default=0)
     parser.add_argument("--interface", default="", help="listen to rt/lowstate there; without it, to nothing")
+    parser.add_argument("--robot", default="", help="description of the robot, for the estimator")
     parser.add_argument("--lowstate", action="store_true", help="keep every LowState sample too")
     options = parser.parse_args(argv)
     for ignored in (signal.SIGINT, signal.SIGHUP):
@@ -152,27 +203,29 @@ def main(argv: list[str] | None = None) -> int:
     with contextlib.suppress(OSError):
         os.nice(NICE)
     try:
-        return _serve(options)
+        return _serve(options, make_estimator(options.robot) if options.robot else None)
     except OnboardError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
     shared = Shared.open(options.shm)
     with contextlib.ExitStack() as stack:
         stack.callback(shared.close)
         journal = Journal(options.journal)
         stream = _open_stream(options.journal) if options.lowstate else None
         listener = None
+        feed = None if estimator is None else EstimatorFeed(estimator)
         if options.interface:
             dds = stack.enter_context(DdsDomain(options.domain, options.interface))
-            listener = LowStateListener(dds.reader(LOW_STATE_TOPIC, LowState, depth=READER_DEPTH), stream)
-        recorder = Recorder(shared, journal, listener)
+            reader = dds.reader(LOW_STATE_TOPIC, LowState, depth=READER_DEPTH)
+            listener = LowStateListener(reader, stream, feed)
+        recorder = Recorder(shared, journal, listener, feed)
         signal.signal(signal.SIGTERM, lambda *_: setattr(recorder, "terminated", True))
         while not (recorder.finished or journal.ended):
             recorder.cycle()
-            time.sleep(PERIOD_S)
+            recorder.rest()
         if not journal.ended:
             recorder.cycle(final=True)
         if stream is not None:

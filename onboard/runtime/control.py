@@ -16,6 +16,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from onboard.configs.errors import SafetyRefusalError
+from onboard.configs.robot import RobotConfig
 from onboard.configs.run import RunConfig
 from onboard.runtime import realtime
 from onboard.runtime.assembly import build_loop, make_plan
@@ -47,10 +49,10 @@ class GatewaySlot:
 class StatusWriter:
     """Publishes control's status after every tick."""
 
-    def __init__(self, shared: Shared, fifo: bool) -> None:
+    def __init__(self, shared: Shared, rights: realtime.RealtimeReport) -> None:
         self._ring = shared["control"]
         self._row = np.zeros((), CONTROL)
-        self._row["realtime"] = fifo
+        self._row["realtime"], self._row["rights"] = rights.fifo, rights.text.encode()
         self._row["ready"] = 1
 
     def announce(self) -> None:
@@ -105,16 +107,17 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
         sink=shared["record"],
     )
     link.open()
+    check_machine(plan.robot, link.latest().mode_machine)
     operator = Operator(shared["operator"], config.sticks, plan.command_ranges(), config.period_ns / 1e9)
     rehearse = Rehearsal(loop, operator, SharedWatch(shared, has_gateway=not config.dry), link.warm)
     for _ in range(20):
         rehearse()
     realtime.freeze_heap()
-    fifo = False
+    rights = realtime.NOT_ASKED
     if options.realtime:
-        fifo = realtime.setup_realtime(realtime.PRIORITY_CONTROL, realtime.spare_cpu(1)).fifo
+        rights = realtime.setup_realtime(realtime.PRIORITY_CONTROL, realtime.spare_cpu(1))
     prewarm = LastMoment(clock, rehearse)
-    report = StatusWriter(shared, fifo)
+    report = StatusWriter(shared, rights)
     report.announce()
     if not _may_begin(shared):
         return
@@ -128,6 +131,20 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
         loop.run(after_tick)
     finally:
         link.close()
+
+
+def check_machine(robot: RobotConfig, reported: int) -> None:
+    """Make sure that the description is of the robot that answers.
+
+    Raises:
+        SafetyRefusalError: the robot reports a type that the description is not for.
+    """
+    if reported not in robot.mode_machine:
+        known = ", ".join(str(number) for number in robot.mode_machine)
+        raise SafetyRefusalError(
+            f"the robot reports mode_machine {reported}, the description {robot.name} is for {known}; "
+            "give the description of this robot with --robot (a shipped name or your own YAML file)"
+        )
 
 
 def _may_begin(shared: Shared) -> bool:

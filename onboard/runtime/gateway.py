@@ -92,7 +92,9 @@ class Robot:
 class Gateway:
     """Joins the slot, the remote and the core; `cycle` is one wake-up."""
 
-    def __init__(self, shared: Shared, robot: Robot, config: GatewayConfig, fifo: bool) -> None:
+    def __init__(
+        self, shared: Shared, robot: Robot, config: GatewayConfig, rights: realtime.RealtimeReport
+    ) -> None:
         self._shared = shared
         self._robot = robot
         self._config = config
@@ -100,7 +102,7 @@ class Gateway:
         self._operator = np.zeros((), OPERATOR)
         self._sent = np.zeros((), SENT)
         self._status = np.zeros((), GATEWAY)
-        self._status["realtime"] = fifo
+        self._status["realtime"], self._status["rights"] = rights.fifo, rights.text.encode()
         self._published_number = 0
         self._repeat_at_ns = 0
         self.core = Core()
@@ -199,20 +201,19 @@ def _serve(options: argparse.Namespace) -> int:
         robot = Robot(dds, description)
         _listen(robot)
         realtime.freeze_heap()
-        fifo = (
-            options.realtime
-            and realtime.setup_realtime(realtime.PRIORITY_GATEWAY, realtime.spare_cpu(0)).fifo
-        )
+        rights = realtime.NOT_ASKED
+        if options.realtime:
+            rights = realtime.setup_realtime(realtime.PRIORITY_GATEWAY, realtime.spare_cpu(0))
         config = make_config(
             description,
             np.array([float(value) for value in options.damping_kd.split(",")], np.float32),
-            expiry_ms=EXPIRY_MS_REALTIME if fifo else EXPIRY_MS_ORDINARY,
+            expiry_ms=EXPIRY_MS_REALTIME if rights.fifo else EXPIRY_MS_ORDINARY,
             tilt_limit_rad=options.tilt_rad,
             range_margin_rad=options.range_margin_rad,
             kp_max=options.kp_max,
             kd_max=options.kd_max,
         )
-        gateway = Gateway(shared, robot, config, fifo)
+        gateway = Gateway(shared, robot, config, rights)
         poller = select.poll()
         poller.register(options.wake, select.POLLIN)
         while gateway.core.state is not GatewayState.DONE:

@@ -54,6 +54,7 @@ CONTROL = np.dtype(
         ("realtime", "u1"),  # SCHED_FIFO granted
         ("pad", "V2"),
         ("reason", TEXT),  # of the last change of mode
+        ("rights", TEXT),  # real-time rights, asked and answered
     ]
 )
 
@@ -73,6 +74,7 @@ GATEWAY = np.dtype(
         ("realtime", "u1"),
         ("mode_machine", "u1"),  # as the robot last reported it
         ("pad", "V3"),
+        ("rights", TEXT),
     ]
 )
 

@@ -21,7 +21,10 @@ class RealtimeReport(NamedTuple):
     """What was asked and what the system said."""
 
     fifo: bool
-    lines: tuple[str, ...]  # one a step, for the log
+    text: str  # every step and its answer, for the log
+
+
+NOT_ASKED = RealtimeReport(False, "not asked for")
 
 
 def setup_realtime(priority: int, cpu: int | None) -> RealtimeReport:
@@ -45,12 +48,9 @@ def setup_realtime(priority: int, cpu: int | None) -> RealtimeReport:
     steps.append(
         ("SCHED_FIFO", lambda: _each_thread(lambda t: os.sched_setscheduler(t, os.SCHED_FIFO, parameters)))
     )
-    lines, granted = [], {}
-    for name, action in steps:
-        refusal = _refusal(action)
-        granted[name] = refusal == ""
-        lines.append(f"{name}: {refusal or 'granted'}")
-    return RealtimeReport(granted["SCHED_FIFO"], tuple(lines))
+    answers = {name: _refusal(action) or "granted" for name, action in steps}
+    text = ", ".join(f"{name} {answer}" for name, answer in answers.items())
+    return RealtimeReport(answers["SCHED_FIFO"] == "granted", text)
 
 
 def setup_parent() -> None:

@@ -20,7 +20,7 @@ from onboard.runtime import idl
 from onboard.runtime.wire import LowCmdWriter
 from tests.runtime.real_run import RAMP, WALK, RealRun, real_run
 
-GATEWAY, CONTROL, RECORDER = "onboard.runtime.gateway", "onboard.runtime.control", "onboard.logging.recorder"
+GATEWAY, CONTROL, RECORDER = "onboard.runtime.gateway", "onboard.runtime.control", "onboard.runtime.recording"
 
 
 def assert_damped_for_good(run: RealRun) -> None:
@@ -227,3 +227,13 @@ def test_a_dry_run_commands_nothing(tmp_path: Path) -> None:
         assert not run.tap.frames
         assert not [p for p in run.tap.dds.publications() if p.topic == "rt/lowcmd"]
         assert result["rows"] > 20
+
+
+def test_a_robot_of_another_type_is_refused(tmp_path: Path) -> None:
+    with real_run(tmp_path) as run:
+        run.sim.tell("fault mode_machine 6")
+        code, _ = run.end()
+        assert code == 2
+        line = run.errors().strip().splitlines()[-1]
+        assert "reports mode_machine 6, the description g1_29dof is for 2, 5" in line
+        assert not run.tap.frames
