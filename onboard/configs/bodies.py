@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from onboard.configs.loader import load, shipped
+from onboard.configs.loader import CONFIG_ROOT, load, shipped
 from onboard.configs.robot import N_JOINTS, Vector3
 
 Quaternion = Annotated[tuple[float, ...], Meta(min_length=4, max_length=4)]
@@ -70,3 +70,8 @@ def load_bodies(robot: str) -> BodyTable:
         ConfigError: there is none, or the file does not fit.
     """
     return load(shipped("bodies", robot), BodyTable)
+
+
+def has_bodies(robot: str) -> bool:
+    """Whether a table of that robot ships with the package."""
+    return (CONFIG_ROOT / "bodies" / f"{robot}.yaml").exists()

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from onboard.configs.robot import N_JOINTS
+from onboard.logging.estimation import EstimatorFeed
 from onboard.logging.journal import Journal
 from onboard.logging.layout import lowstate_dtype
 from onboard.runtime.wire import LOW_STATE, Frame
@@ -82,16 +83,20 @@ class TickCounter:
 
 
 class LowStateListener:
-    """Counts every sample and, with a journal, keeps every good one.
+    """Counts every sample, passes every good one on to an estimator, and keeps it in a journal.
 
     Args:
         reader: of `rt/lowstate`, deep enough for what arrives between two polls.
         journal: of `lowstate_dtype`, or None.
+        feed: of an estimator, or None.
     """
 
-    def __init__(self, reader: SampleReader, journal: Journal | None) -> None:
+    def __init__(
+        self, reader: SampleReader, journal: Journal | None, feed: EstimatorFeed | None = None
+    ) -> None:
         self._reader = reader
         self._journal = journal
+        self._feed = feed
         self._frame = Frame(LOW_STATE)
         self._row = np.zeros((), lowstate_dtype())
         self._verdicts: deque[tuple[int, int, int]] = deque()
@@ -108,6 +113,8 @@ class LowStateListener:
                 self.crc_errors += 1
                 continue
             self.ticks.see(int(self._frame.fields["tick"]))
+            if self._feed is not None:
+                self._feed.see(self._frame, sample.source_time_ns)
             if self._journal is not None:
                 self._keep(self._journal, sample.source_time_ns, now_ns)
         self._verdicts.append((now_ns, self.received - before, self.crc_errors - bad_before))

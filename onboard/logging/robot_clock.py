@@ -50,7 +50,7 @@ def read_clock(robot_tick: np.ndarray, recv_ns: np.ndarray, tick_s: float | None
     recv = np.asarray(recv_ns, np.int64)
     elapsed_s = (recv[1:] - recv[:-1]).astype(np.float64) * 1e-9
     measured = _measure(moved, elapsed_s)
-    unit = tick_s or _unit(measured)
+    unit = tick_s or unit_of(measured)
     step_s = moved * unit
     jumped = (moved < 0) | (np.abs(step_s - elapsed_s) > JUMP_S)
     step_s = np.where(jumped, np.maximum(elapsed_s, 0.0), step_s)
@@ -65,8 +65,8 @@ def _measure(moved: NDArray[np.float64], elapsed_s: NDArray[np.float64]) -> floa
     return float(np.median(elapsed_s[new] / moved[new])) if new.sum() >= MIN_SAMPLES else float("nan")
 
 
-def _unit(measured_s: float) -> float:
-    """The known unit that the measurement means, else the measurement itself."""
+def unit_of(measured_s: float) -> float:
+    """The known unit, s, that a measured one means, else the measurement itself; NaN gives the default."""
     if np.isnan(measured_s):
         return DEFAULT_TICK_S
     known = min(TICK_UNITS_S, key=lambda unit: abs(np.log(measured_s / unit)))

@@ -105,7 +105,9 @@ def _run(
     listen = ["--domain", str(config.domain), "--interface", config.interface]
     recorder = [
         "-m",
-        "onboard.logging.recorder",
+        "onboard.runtime.recording",
+        "--robot",
+        config.robot,
         "--shm",
         str(shared.path),
         "--journal",

@@ -38,6 +38,7 @@ class SimLink:
         operator: the parent's port, 0-d `OPERATOR`; its heartbeat beats by itself while
             `parent_alive`.
         foreign: commands of other publishers that the gateway has heard; raise it to play one.
+        after_step: called after every physics step, for whoever must hear every sample.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class SimLink:
         self.operator = np.zeros((), OPERATOR)
         self.parent_alive = True
         self.foreign = 0
+        self.after_step: Callable[[], None] | None = None
         self._config = gateway
         self._period_ns = period_ns
         self._step_ns = round(robot.config.timestep_s * 1e9)
@@ -100,8 +102,16 @@ class SimLink:
         wake = begin
         while wake < end:
             wake = min(wake + self._config.repeat_ns, end)
-            self.robot.advance(math.ceil((wake - self.now_ns) / self._step_ns))
+            self._advance(math.ceil((wake - self.now_ns) / self._step_ns))
             self._gateway()
+
+    def _advance(self, steps: int) -> None:
+        if self.after_step is None:
+            self.robot.advance(steps)
+            return
+        for _ in range(steps):
+            self.robot.advance()
+            self.after_step()
 
     def _receive(self, state: State, now: int) -> None:
         faults = self.robot.faults

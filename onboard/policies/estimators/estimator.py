@@ -128,6 +128,8 @@ class LegOdometry:
             self._move(self._before, after, dt, ground, samples.specific)
         self._before, self._gyro_before, self._begin_s = after, samples.gyro, self._time_s
         self.due = False
+        if not np.isfinite(self._filter.velocity).all():
+            self.reset()  # a sample that was no number would stay in the filter for ever
         return self.estimate
 
     def _ground(

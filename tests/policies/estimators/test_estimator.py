@@ -105,6 +105,17 @@ def test_a_gap_starts_anew(walk: Walk) -> None:
     )
 
 
+def test_a_sample_that_is_no_number_is_forgotten_with_its_tick(walk: Walk) -> None:
+    odometry = fresh()
+    feed(odometry, walk, range(500))
+    accel = walk.accel.copy()
+    accel[505] = np.nan
+    feed(odometry, replace(walk, accel=accel), range(500, 511))
+    assert list(odometry.estimate.contact) == [-1, -1]
+    feed(odometry, walk, range(511, 901))
+    assert np.abs(odometry.estimate.velocity_m_s - walk.velocity[900]).max() < 0.05
+
+
 def test_before_the_first_tick_nothing_is_known() -> None:
     nothing = fresh().tick()
     assert list(nothing.contact) == [-1, -1]
