@@ -22,7 +22,7 @@ from onboard.runtime.link import Float32Array, State
 from onboard.runtime.motions import FadeIn, HoldBlend, RampProfile
 from onboard.runtime.operator_input import OperatorInput
 from onboard.runtime.repertoire import Repertoire
-from onboard.runtime.tick_recorder import Stages
+from onboard.runtime.stages import Stages
 
 RAMP_KP_START = 0.1
 """Share of the policy's stiffness at the beginning of a ramp."""
