@@ -44,7 +44,14 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", sorted(FAULTS))
+QUICK = {"frozen", "corrupt", "mode_machine"}
+"""The others run in the long suite; every fault runs in lock-step in `test_loop.py`."""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(FAULTS)],
+)
 def test_a_fault_of_the_robot_damps_and_ends_the_run(tmp_path: Path, fault: str) -> None:
     with real_run(tmp_path) as run:
         run.until_mode(Mode.RAMP)
