@@ -10,6 +10,7 @@ from onboard.configs.errors import PolicyError
 from onboard.configs.loader import apply_override, convert
 from onboard.configs.robot import RobotConfig
 from onboard.policies.checks import check_contract
+from onboard.policies.constant_files import read_constants
 from onboard.policies.contract import Contract
 from onboard.policies.layout import graph_sources
 from onboard.policies.loaders import read_draft
@@ -67,9 +68,10 @@ class PolicyBundle:
 
     @property
     def data_files(self) -> list[str]:
-        """Files beside the models that the contract names, relative to the folder: normalisers, motion."""
+        """Files beside the models that the contract names, relative to the folder."""
         inputs = [spec for graph in self.contract.graphs.values() for spec in graph.inputs.values()]
         named = [spec.normaliser.file for spec in inputs if spec.normaliser is not None]
+        named += [constant.file for constant in self.contract.constants.values()]
         named += [self.contract.motion.file] if self.contract.motion is not None else []
         return list(dict.fromkeys(name for name in named if name is not None))
 
@@ -118,6 +120,7 @@ def load_policy(
     for override in overrides:
         apply_override(draft.data, override)
     read_normalisers(draft)
+    read_constants(draft)
     defaults = draft.complete()
     where = draft.where + "".join(f" with {override}" for override in overrides)
     contract = convert(draft.data, Contract, where)

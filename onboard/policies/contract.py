@@ -207,6 +207,18 @@ class TargetClip(Struct, frozen=True, forbid_unknown_fields=True):
     upper: Finite
 
 
+class Constant(Struct, frozen=True, forbid_unknown_fields=True):
+    """Fixed numbers that `constant` terms read by name.
+
+    Attributes:
+        values: the numbers; from the file where there is one.
+        file: .npy that holds them, relative to the contract's folder.
+    """
+
+    values: Annotated[Finite, Meta(min_length=1)]
+    file: str | None = None
+
+
 class Contract(Struct, frozen=True, forbid_unknown_fields=True):
     """Everything needed to run a policy besides its weights.
 
@@ -226,6 +238,7 @@ class Contract(Struct, frozen=True, forbid_unknown_fields=True):
         graphs: by name, in the order in which they run.
         target_clip: None where the family clips no targets.
         commands, gait, motion: None or default where the policy has none.
+        constants: numbers for `constant` terms, by the name that the terms give as `source`.
         providers: privileged term to the name of what provides it.
         decimation: physics steps per tick in training, for the record only.
         safety: what this policy needs changed in the robot's safety table, nested like that table.
@@ -248,6 +261,7 @@ class Contract(Struct, frozen=True, forbid_unknown_fields=True):
     commands: Commands = Commands()
     gait: Gait | None = None
     motion: Motion | None = None
+    constants: dict[str, Constant] = {}
     providers: dict[str, str] = {}
     decimation: Annotated[int, Meta(ge=1)] | None = None
     safety: dict[str, Any] = {}

@@ -9,7 +9,7 @@ import yaml
 
 from onboard.configs.errors import PolicyError
 from onboard.policies.bundle import PolicyBundle, load_policy
-from onboard.policies.contract import Contract, Graph
+from onboard.policies.contract import Constant, Contract, Graph
 from onboard.policies.inputs import Block, Input, Normaliser, Term
 
 _BRIEF: tuple[type[msgspec.Struct], ...] = (Term, Block, Input, Normaliser, Graph)
@@ -75,10 +75,10 @@ def _plain(value: Any) -> Any:  # noqa: ANN401
 
 def _plain_struct(struct: msgspec.Struct) -> Data:
     kept: Data = {}
-    from_file = isinstance(struct, Normaliser) and struct.file is not None
+    from_file = isinstance(struct, Normaliser | Constant) and struct.file is not None
     for field in msgspec.structs.fields(struct):
         value = getattr(struct, field.name)
-        if from_file and field.name in ("mean", "deviation"):
+        if from_file and field.name in ("mean", "deviation", "values"):
             continue  # they are the file's, and are read from there again
         if field.name == "start_rad":
             kept[field.name] = _plain(value)  # null says: where the reference motion starts
@@ -119,7 +119,13 @@ def _relocated(bundle: PolicyBundle, files: dict[Path, str]) -> Contract:
     motion = contract.motion
     if motion is not None and motion.file is not None:
         motion = msgspec.structs.replace(motion, file=files[bundle.folder / motion.file])
-    return msgspec.structs.replace(contract, graphs=graphs, motion=motion)
+    constants = {
+        name: msgspec.structs.replace(constant, file=files[bundle.folder / constant.file])
+        if constant.file is not None
+        else constant
+        for name, constant in contract.constants.items()
+    }
+    return msgspec.structs.replace(contract, graphs=graphs, motion=motion, constants=constants)
 
 
 def _relocated_input(bundle: PolicyBundle, spec: Input, files: dict[Path, str]) -> Input:

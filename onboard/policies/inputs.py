@@ -21,7 +21,8 @@ class Term(Struct, frozen=True, forbid_unknown_fields=True):
         joints: for joint terms: which joints and in which order; None for the contract's
             `observed_joints`.
         values: for `constant`: the numbers.
-        source: for `graph_output`: `graph.output`.
+        source: for `graph_output`: `graph.output`. For `constant`: a name in the contract's `constants`,
+            instead of values. For `last_action`: another graph than the term's own.
         ahead: for terms of the reference motion: how many ticks ahead of the present.
     """
 
@@ -50,6 +51,8 @@ class Block(Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         terms: in order.
+        steps: ages of the frames in ticks, in order, where they are not one after the other; instead of
+            `frames`, `order` and `current`.
         frames: how many ticks.
         layout: `term_major` (all frames of a term, then the next term) or `frame_major`.
         order: of the frames.
@@ -64,17 +67,32 @@ class Block(Struct, frozen=True, forbid_unknown_fields=True):
     order: Literal["oldest_first", "newest_first"] | None = None
     current: bool | None = None
     fill: Literal["zeros", "first_frame"] | None = None
+    steps: tuple[Annotated[int, Meta(ge=0, le=1000)], ...] = ()
 
     def __post_init__(self) -> None:
+        if self.steps:
+            self._check_steps()
+            return
         if self.frames == 1 and self.current is not False:
             return
         missing = [key for key in ("layout", "order", "current", "fill") if getattr(self, key) is None]
         if missing:
             raise ValueError(f"a block of {self.frames} frames must also say: {', '.join(missing)}")
 
+    def _check_steps(self) -> None:
+        if self.frames != 1 or self.order is not None or self.current is not None:
+            raise ValueError("a block with steps says neither frames nor order nor current")
+        if len(set(self.steps)) != len(self.steps):
+            raise ValueError(f"steps {list(self.steps)}: one stands twice")
+        missing = [key for key in ("layout", "fill") if getattr(self, key) is None]
+        if missing:
+            raise ValueError(f"a block with steps must also say: {', '.join(missing)}")
+
     @property
     def ages(self) -> tuple[int, ...]:
         """Age of each frame in ticks, 0 for the present one, in the order of the block."""
+        if self.steps:
+            return self.steps
         newest = 1 if self.current is False else 0
         ages = range(newest, newest + self.frames)
         return tuple(reversed(ages)) if self.order == "oldest_first" else tuple(ages)

@@ -30,7 +30,7 @@ def element_names(bundle: PolicyBundle, graph: str, item: Placed) -> list[str]:
     width = kind_of(item.term, contract.name).width
     if width == "joints":
         return list(item.term.joints or contract.observed_joints)
-    action = contract.graphs[graph].action
+    action = contract.graphs[item.term.source or graph].action if width == "action" else None
     if width == "action" and action is not None:
         return list(action.joints)
     return [f"[{index}]" for index in range(item.stop - item.start)]

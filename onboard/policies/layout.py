@@ -55,7 +55,7 @@ def signal_of(term: Term, graph: str) -> str:
     """Name of the signal that a term of a graph reads."""
     signal = kind_of(term, graph).signal
     if signal == "action":
-        return f"action:{graph}"
+        return f"action:{term.source or graph}"
     if signal == "graph_output":
         return f"output:{term.source}"
     if signal == "constant":
@@ -70,7 +70,7 @@ def ahead_name(signal: str, ahead: int) -> str:
 
 def constant_name(term: Term) -> str:
     """Signal name of a `constant` term's numbers."""
-    return f"constant:{term.values}"
+    return f"constant:{term.source or term.values}"
 
 
 def terms_of(contract: Contract, graph: str) -> list[Term]:

@@ -200,7 +200,11 @@ def _signals(bundle: PolicyBundle, robot: RobotConfig, motion: MotionPlayer | No
         robot,
         used={signal_of(term, graph) for term, graph in terms},
         motion=motion,
-        constants={constant_name(term): term.values for term, _ in terms if term.term == "constant"},
+        constants={
+            constant_name(term): contract.constants[term.source].values if term.source else term.values
+            for term, _ in terms
+            if term.term == "constant"
+        },
         outputs={f"output:{source}": width for source, width in bundle.source_widths.items()},
     )
 

@@ -34,7 +34,8 @@ def check_term(
     """
     kind = kind_of(term, where)
     at = f"{where}: term '{term.term}'"
-    _check_needs(contract, graph, kind, at)
+    _check_source(contract, term, at)
+    _check_needs(contract, term.source or graph if kind.width == "action" else graph, kind, at)
     if kind.residual and graph != RESIDUAL_GRAPH:
         raise PolicyError(f"{at} is for residuals alone; a policy's own last output is 'last_action'")
     if kind.privileged:
@@ -46,8 +47,8 @@ def check_term(
         )
     if term.ahead and kind.signal not in _FRAME_SIGNALS | _ROOT_SIGNALS:
         raise PolicyError(f"{at} is not about the reference motion; leave 'ahead' out")
-    if term.term == "constant" and not term.values:
-        raise PolicyError(f"{at} has no 'values'")
+    if term.term == "constant" and bool(term.values) == bool(term.source):
+        raise PolicyError(f"{at} has no 'values'; give them, or 'source' to name one of the constants")
     for joint in term.joints or ():
         if kind.width != "joints":
             raise PolicyError(f"{at} is not about joints; leave 'joints' out")
@@ -78,6 +79,13 @@ def unstated_ranges(contract: Contract) -> list[str]:
     if not keys or read.isdisjoint({"velocity", "velocity_xy", "velocity_yaw"}):
         return []
     return [f"commands: no range stated for {', '.join(keys)}; the runtime's own bounds apply"]
+
+
+def _check_source(contract: Contract, term: Term, where: str) -> None:
+    known: dict[str, Mapping[str, object]] = {"constant": contract.constants, "last_action": contract.graphs}
+    if term.source and term.source not in known.get(term.term, {term.source: None}):
+        names = ", ".join(known[term.term]) or "none"
+        raise PolicyError(f"{where}: no '{term.source}' to be its source; there are: {names}")
 
 
 def _check_needs(contract: Contract, graph: str, kind: Kind, where: str) -> None:

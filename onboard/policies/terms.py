@@ -44,7 +44,9 @@ CATALOGUE: dict[str, Kind] = {
     "joint_pos": Kind("q", "joints", "joint position less the default pose, rad", relative=True),
     "joint_pos_absolute": Kind("q", "joints", "joint position, rad"),
     "joint_vel": Kind("dq", "joints", "joint velocity, rad/s"),
-    "last_action": Kind("action", "action", "raw output of this graph in the tick before, unclipped"),
+    "last_action": Kind(
+        "action", "action", "raw output of this graph (or of `source`) a tick before, unclipped"
+    ),
     "velocity": Kind("velocity", 3, "velocity command vx, vy, wz in the body frame, m/s and rad/s"),
     "velocity_xy": Kind("velocity_xy", 2, "velocity command vx, vy in the body frame, m/s"),
     "velocity_yaw": Kind("velocity_yaw", 1, "velocity command wz, rad/s"),
@@ -109,11 +111,12 @@ def width_of(term: Term, contract: Contract, graph: str, source_width: int = 0) 
     width = kind_of(term, contract.name).width
     if isinstance(width, int):
         return width
-    action = contract.graphs[graph].action
+    acting = contract.graphs[term.source or graph if width == "action" else graph].action
+    named = contract.constants[term.source].values if term.term == "constant" and term.source else ()
     return {
         "joints": len(term.joints or contract.observed_joints),
-        "action": len(action.joints) if action else 0,
+        "action": len(acting.joints) if acting else 0,
         "feet": len(contract.gait.offsets_rad) if contract.gait else 0,
-        "values": len(term.values),
+        "values": len(named or term.values),
         "source": source_width,
     }[width]

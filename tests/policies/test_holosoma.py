@@ -100,7 +100,8 @@ def test_a_published_model_that_is_not_installed_says_how_to_get_it(monkeypatch:
 
 def test_the_shipped_names_are_the_documented_ones() -> None:
     documented = ["asap_mimic", "asap_dec_loco", "falcon", "falcon_dec_loco"]
-    documented += ["mujoco_playground_g1", "twist2", "beyondmimic"]
+    documented += ["mujoco_playground_g1", "twist2", "beyondmimic", "homie", "hover", "bfm_zero", "softa"]
+    documented += ["unitree_rl_gym", "active_adaptation", "rma"]
     walkers = ["holosoma_loco", "holosoma_loco_fastsac", "holosoma_loco_ppo"]
     trackers = ["holosoma_wbt", "holosoma_wbt_fastsac", "holosoma_wbt_ppo"]
     assert preset_names() == sorted([*documented, *walkers, *trackers])
@@ -108,7 +109,10 @@ def test_the_shipped_names_are_the_documented_ones() -> None:
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_reads(name: str) -> None:
-    assert load_preset(name).match is not None
+    """It says what it fits: widths, file names, or a robot."""
+    preset = load_preset(name)
+    assert preset.about
+    assert preset.match is not None or preset.files or preset.robots
 
 
 def experiment(**terms: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ Golden vectors catch each of them. Without vectors, a fingerprint names those ma
 not the others: the table in docs/policies/README.md is this one.
 """
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import yaml
 
 from onboard.configs.errors import OnboardError
 from onboard.policies.bundle import PolicyBundle, load_policy
-from onboard.policies.export import export_policy
+from onboard.policies.export import contract_text
 from onboard.policies.fingerprint import check_fingerprint
 from onboard.policies.golden import check_golden
 from tests.policies import mistakes as m
@@ -110,16 +111,22 @@ MISTAKES = {
 CASES = [(name, policy) for name, mistake in MISTAKES.items() for policy in mistake.policies]
 
 
+@functools.cache
 def good(name: str) -> PolicyBundle:
     path = name if name in SHIPPED else shared_folder("policies", name)
     return load_policy(path, ROBOT, PRESETS.get(name), provider="simulator_truth")
 
 
 def injected(folder: Path, name: str, change: Callable[[m.Data], None]) -> PolicyBundle:
-    path = export_policy(good(name), folder)
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    """A good policy with one change in its contract, which names its files where they are."""
+    bundle = good(name)
+    data = yaml.safe_load(contract_text(bundle.contract))
+    for graph in data["graphs"].values():
+        graph["model"] = str(bundle.folder.resolve() / graph["model"])
+    if (data.get("motion") or {}).get("file") is not None:
+        data["motion"]["file"] = str(bundle.folder.resolve() / data["motion"]["file"])
     change(data)
-    path.write_text(yaml.safe_dump(data), encoding="utf-8")
+    (folder / "contract.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
     return load_policy(folder, ROBOT, provider="simulator_truth")
 
 

@@ -69,10 +69,16 @@ def refuse_preset(preset: str | None, holder: str) -> None:
 
 
 def merge(base: Data, patch: Data) -> Data:
-    """`base` with `patch` laid over it; mappings are merged, all else is replaced. Neither is changed."""
+    """`base` with `patch` laid over it; mappings are merged, all else is replaced. Neither is changed.
+
+    A graph that the patch sets to null is taken out.
+    """
     merged = dict(base)
     for key, value in patch.items():
         known = merged.get(key)
+        if value is None and isinstance(known, dict):
+            del merged[key]
+            continue
         merged[key] = merge(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
     return merged
 

@@ -26,7 +26,7 @@ def recognise(files: BundleFiles) -> bool:
     return len(files.models) == 1 and files.model.info.metadata.get("dof_names", "").startswith("[")
 
 
-def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
+def read(files: BundleFiles, robot: RobotConfig, preset: str | None) -> Draft:
     """Lay the metadata over a preset: the one asked for, or the only one that fits by itself.
 
     A full `experiment_config` says the rest and needs no preset; one that was asked for still wins over it.
@@ -44,7 +44,7 @@ def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
             f"{where}: holosoma's metadata has gains, but no terms, scales or action scale; "
             + (f"presets that fit: {names}; choose with --preset" if names else "no preset fits its inputs")
         )
-    draft = apply_preset(name, files, NAME) if name is not None else bare_draft(files, NAME)
+    draft = apply_preset(name, files, NAME, robot) if name is not None else bare_draft(files, NAME)
     if preset is None and name is not None:
         draft.defaults.append(f"preset {name}: taken because input, output and metadata are that family's")
     if full:

@@ -21,7 +21,7 @@ WILDCARD = "*"
 class Match(Struct, frozen=True, forbid_unknown_fields=True):
     """What an ONNX file must look like for a preset to fit: widths by name, metadata keys.
 
-    The name `*` stands for whatever the only input (or output) is called.
+    The name `*` stands for whatever the only input (or output) is called; a width of 0 for any.
     """
 
     inputs: dict[str, int]
@@ -30,11 +30,12 @@ class Match(Struct, frozen=True, forbid_unknown_fields=True):
 
     def fits(self, info: ModelInfo) -> bool:
         """Inputs are these and no others; outputs and metadata keys are there."""
-        inputs = {name: port.size for name, port in info.inputs.items()}
-        outputs = {name: port.size for name, port in info.outputs.items()}
+        inputs = _under_wildcard({name: port.size for name, port in info.inputs.items()}, self.inputs)
+        outputs = _under_wildcard({name: port.size for name, port in info.outputs.items()}, self.outputs)
         return (
-            _under_wildcard(inputs, self.inputs) == self.inputs
-            and self.outputs.items() <= _under_wildcard(outputs, self.outputs).items()
+            inputs.keys() == self.inputs.keys()
+            and all(_width_fits(inputs.get(name), width) for name, width in self.inputs.items())
+            and all(_width_fits(outputs.get(name), width) for name, width in self.outputs.items())
             and set(self.metadata) <= info.metadata.keys()
         )
 
@@ -66,6 +67,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True):
         needs: dotted keys that differ from file to file of the family, with what they mean.
         known: values for published files, by sha256 of the ONNX file.
         shipped: the model that this preset's name also stands for.
+        files: for families of several graphs: graph to the name of its ONNX file in the bundle's folder.
+        robots: beginnings of the names of the robots that the family is for; empty for any.
     """
 
     about: str
@@ -76,6 +79,8 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True):
     needs: dict[str, str] = {}
     known: dict[str, Known] = {}
     shipped: Shipped | None = None
+    files: dict[str, str] = {}
+    robots: tuple[str, ...] = ()
 
 
 def load_preset(name: str) -> Preset:
@@ -96,6 +101,8 @@ def load_preset(name: str) -> Preset:
         needs={key: why for key, why in base.needs.items() if not has(preset.contract, key)} | preset.needs,
         known=base.known | preset.known,
         shipped=preset.shipped,
+        files=base.files | preset.files,
+        robots=preset.robots or base.robots,
     )
 
 
@@ -124,14 +131,22 @@ def bare_draft(files: BundleFiles, format_name: str) -> Draft:
     return Draft(data, files.folder, str(path), format_name)
 
 
-def apply_preset(name: str, files: BundleFiles, format_name: str) -> Draft:
-    """Contract data of a preset for the one ONNX file of a bundle.
+def apply_preset(name: str, files: BundleFiles, format_name: str, robot: RobotConfig) -> Draft:
+    """Contract data of a preset for the ONNX file of a bundle, or for its files by name.
 
     Raises:
-        PolicyError: the file does not look like the preset's family.
+        PolicyError: the file does not look like the preset's family, or the family is for another robot.
         ConfigError: no such preset.
     """
-    preset, model = load_preset(name), files.model
+    preset = load_preset(name)
+    if preset.robots and not robot.name.startswith(preset.robots):
+        raise PolicyError(
+            f"preset '{name}': {preset.about}; the robot here is {robot.name}, with other joints, gains and "
+            "masses, so it can't run"
+        )
+    if preset.files:
+        return _apply_to_several(name, preset, files, format_name)
+    model = files.model
     if preset.match is not None and not preset.match.fits(model.info):
         found = {port: spec.size for port, spec in (model.info.inputs | model.info.outputs).items()}
         wanted = preset.match.inputs | preset.match.outputs
@@ -155,7 +170,7 @@ def apply_preset(name: str, files: BundleFiles, format_name: str) -> Draft:
     return draft
 
 
-def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
+def read(files: BundleFiles, robot: RobotConfig, preset: str | None) -> Draft:
     """A file that says nothing about its inputs, with the preset that was asked for.
 
     Raises:
@@ -167,7 +182,24 @@ def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
             f"{files.model.path}: the file does not say what its inputs are, and nothing is guessed; give "
             f"--preset NAME (presets whose widths fit: {fitting}) or put a contract.yaml beside it"
         )
-    return apply_preset(preset, files, NAME)
+    return apply_preset(preset, files, NAME, robot)
+
+
+def _apply_to_several(name: str, preset: Preset, files: BundleFiles, format_name: str) -> Draft:
+    """Every graph of the preset finds its file by name."""
+    missing = [file for file in preset.files.values() if not (files.folder / file).exists()]
+    if missing:
+        raise PolicyError(
+            f"{files.folder}: preset '{name}' expects the files {', '.join(preset.files.values())}; missing: "
+            f"{', '.join(missing)}"
+        )
+    always: Data = {"schema": 1, "name": files.name, "providers": {}, "safety": {}, "commands": {}}
+    models = {"graphs": {graph: {"model": file} for graph, file in preset.files.items()}}
+    data = merge(merge(always, models), preset.contract)
+    draft = Draft(data, files.folder, f"{files.folder} with preset {name}", format_name, name)
+    draft.defaults.append(f"from preset {name} ({preset.about}): {', '.join(preset.contract)}")
+    draft.needs = {key: why for key, why in preset.needs.items() if not has(data, key)}
+    return draft
 
 
 def shipped_model(name: str) -> Path | None:
@@ -196,6 +228,10 @@ def shipped_model(name: str) -> Path | None:
 def shipped_names() -> list[str]:
     """Names that stand for a published model."""
     return [name for name in preset_names() if load_preset(name).shipped is not None]
+
+
+def _width_fits(found: int | None, wanted: int) -> bool:
+    return found is not None and wanted in (0, found)
 
 
 def _under_wildcard(found: dict[str, int], wanted: dict[str, int]) -> dict[str, int]:
