@@ -3,6 +3,7 @@
 import pytest
 
 from onboard.configs.events import Event, Mode, Tier
+from onboard.configs.safety import load_safety
 from onboard.safety.events import DAMPED_IS_NORMAL, FROM_STATE, POLICY
 from tests.safety.support import CONFIG, PERIOD_NS, Bench
 
@@ -164,6 +165,14 @@ def test_more_than_five_percent_bad_checksums_in_a_second_damp(spacing: int) -> 
         tiers.append(bench.tick(new=not bad))
     assert max(tiers[:-1]) <= Tier.WARN, "2 of 50 are 4 %"
     assert tiers[-1] is Tier.DAMP, "3 are 6 %"
+
+
+def test_a_rate_at_its_limit_is_not_beyond_it() -> None:
+    bench = Bench(load_safety("g1", ["events.CRC_RATE.limit=0.04"]))
+    bench.tick()
+    for tier in (Tier.NONE, Tier.NONE, Tier.DAMP):  # 2, 4, 6 %
+        bench.state.crc_errors += 1
+        assert bench.tick() is tier
 
 
 def test_bad_checksums_that_are_a_second_apart_never_damp() -> None:
