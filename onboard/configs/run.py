@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from onboard.configs.bench import BenchProtocol
+
 Seconds = Annotated[float, Meta(ge=0)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
 
@@ -67,6 +69,8 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     interface: str = "lo"
     domain: Annotated[int, Meta(ge=0, le=230)] = 0
     preset: str = ""
+    provider: str = ""
+    """What provides terms that the robot can't measure, where a contract names nobody; "" refuses those."""
     policy_overrides: tuple[str, ...] = ()
     safety_overrides: tuple[str, ...] = ()
     out: str = "rollouts"
@@ -80,6 +84,8 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Do everything except command: no command writer exists at all."""
     release: bool = False
     """Release the robot's built-in controller (it goes limp) once the operator confirms."""
+    bench: BenchProtocol | None = None
+    """Play this instead of a policy."""
     residual: str = ""
     """Residual file for the first policy, "" for none."""
     arm: Literal["none", "keep", "drop", "shadow"] = "none"

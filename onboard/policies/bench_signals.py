@@ -1,7 +1,7 @@
 """The signals of a bench run, computed before it starts: one row of joint offsets a tick."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ def _segment(
 ) -> Float64Array:
     """(ticks, 29) rad offsets of one segment."""
     ticks = max(2, round(part.for_s / period_s))
-    time_s = np.arange(ticks) * period_s
+    time_s: Float64Array = (np.arange(ticks) * period_s).astype(np.float64)
     out = np.zeros((ticks, N_JOINTS))
     envelope = np.ones(ticks) if part.signal in {"step", "sweep"} else _envelope(time_s, protocol.ramp_s)
     for pattern, excite in part.joints.items():
@@ -72,35 +72,36 @@ def _segment(
 def _shape(time_s: Float64Array, part: Segment, excite: Excite, slot: int) -> Float64Array:
     """A signal between -1 and 1."""
     if part.signal == "sine":
-        return np.sin(2 * math.pi * (excite.hz or 0.0) * time_s + excite.phase_rad)
+        return _float64(np.sin(2 * math.pi * (excite.hz or 0.0) * time_s + excite.phase_rad))
     if part.signal == "chirp":
         low, high = part.hz_range or (1.0, 1.0)
         growth = math.log(high / low) / part.for_s if high != low else 0.0
         cycles = low * (np.expm1(growth * time_s) / growth if growth else time_s)
-        return np.sin(2 * math.pi * cycles)
+        return _float64(np.sin(2 * math.pi * cycles))
     if part.signal == "step":
-        return np.array([1.0, 0.0, -1.0, 0.0])[(time_s / part.step_s).astype(int) % 4]
+        return _float64(np.array([1.0, 0.0, -1.0, 0.0])[(time_s / part.step_s).astype(int) % 4])
     # Another phase for every joint and frequency, the same in every run.
     phases = np.random.default_rng(slot).uniform(0, 2 * math.pi, len(part.hz_list))
-    total = sum(
-        np.sin(2 * math.pi * hz * time_s + phase) for hz, phase in zip(part.hz_list, phases, strict=True)
-    )
-    shape: Float64Array = np.asarray(total) / np.abs(total).max()
-    return shape
+    waves = np.sin(2 * math.pi * np.outer(part.hz_list, time_s) + phases[:, None]).sum(axis=0)
+    return _float64(waves / np.abs(waves).max())
 
 
 def _sweep(time_s: Float64Array, part: Segment, up: float, down: float, margin: float) -> Float64Array:
     """From the pose to near the upper limit, to near the lower one, and back, without a jerk."""
     wave = np.sin(2 * math.pi * time_s / part.for_s)
     reach_up, reach_down = (max(0.0, part.range_share * room - margin) for room in (up, down))
-    return np.where(wave > 0, wave * reach_up, wave * reach_down)
+    return _float64(np.where(wave > 0, wave * reach_up, wave * reach_down))
 
 
 def _envelope(time_s: Float64Array, ramp_s: float) -> Float64Array:
     """Swells over `ramp_s` and fades over `ramp_s`, raised cosines."""
     left_s = time_s[-1] - time_s
     share = np.clip(np.minimum(time_s, left_s) / ramp_s, 0.0, 1.0)
-    return 0.5 - 0.5 * np.cos(math.pi * share)
+    return _float64(0.5 - 0.5 * np.cos(math.pi * share))
+
+
+def _float64(values: NDArray[Any]) -> Float64Array:
+    return values.astype(np.float64)
 
 
 def _check_range(
@@ -113,7 +114,8 @@ def _check_range(
     if room[slot] < protocol.margin_rad - 1e-6:
         joint = robot.joints[slot]
         raise ConfigError(
-            f"{where}: {joint.name} would go from {target[:, slot].min():.3f} to {target[:, slot].max():.3f} rad; "
+            f"{where}: {joint.name} would go from {target[:, slot].min():.3f} to "
+            f"{target[:, slot].max():.3f} rad; "
             f"its range is {joint.lower_rad:.3f} to {joint.upper_rad:.3f} and must be kept by "
             f"{protocol.margin_rad:g} rad: change pose or amplitude_rad"
         )
