@@ -14,6 +14,7 @@ VERBS = {
     "try": "run a policy in the in-process simulator, faster than real time",
     "policy": "show or check what a policy expects",
     "log": "look into rollout files, plot or recover them",
+    "fit": "the delta that makes the simulator behave like a recorded robot",
 }
 
 EXTRAS = {"mujoco": "sim", "matplotlib": "analysis", "scipy": "analysis", "unitree_sdk2py": "sdk"}

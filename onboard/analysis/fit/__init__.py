@@ -1,0 +1,1 @@
+"""Fits that make the simulator behave like the robot that was recorded."""

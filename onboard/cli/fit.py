@@ -1,0 +1,137 @@
+"""`onboard fit`: the delta that makes the simulator behave like the robot that was recorded."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import tyro
+from rich.console import Console
+from rich.table import Table
+
+from onboard.cli.options import parse, say, write_json
+from onboard.configs.errors import ConfigError, OnboardError
+from onboard.configs.robot import load_robot
+
+EXIT_WORSE = 1
+
+
+@dataclass(frozen=True)
+class FitArgs:
+    """The delta that makes the simulator behave like the robot that was recorded.
+
+    Fits `delta = a * (q_target - q) + b * dq` per joint, recomputed every 20 ms, against whole
+    trajectories of bench runs (pelvis on a gantry), together with the command latency; and, for comparison,
+    motor gain, friction and rotor inertia. What was not fitted decides: exit code 0 only when the error on
+    held-out data dropped.
+
+    Example: onboard fit monday.h5 tuesday.h5 --joints left_knee_joint left_ankle_pitch_joint
+    """
+
+    logs: tyro.conf.Positional[tuple[Path, ...]]
+    """Rollouts (.h5), journals, or npz files with t, q, dq, target, quat, gyro. Of several, the last is
+    held out; of a single one, the last 30 % of every stretch."""
+    held_out: tuple[Path, ...] = ()
+    """Logs to hold out instead."""
+    joints: tuple[str, ...] = ()
+    """Joints to correct; those that the logs move on purpose by default."""
+    kind: Literal["linear", "physical", "both"] = "both"
+    """The residual, the physical explanation, or both with a comparison."""
+    latency: bool = True
+    """Identify the command latency too; without, it is absorbed into the coefficients."""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE")] = Path("residual.yaml")
+    """Residual file to write; the plot goes beside it."""
+    gains: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """YAML with kp and kd by joint name or pattern, for logs that do not tell their gains."""
+    robot: str = "g1_29dof"
+    """Robot description."""
+    json: str = ""
+    """Write all figures as JSON there; `-` is standard output."""
+
+
+def run(argv: list[str]) -> int:
+    """Run the verb."""
+    args = parse(FitArgs, "fit", FitArgs.__doc__ or "", argv)
+    try:
+        from onboard.analysis.fit import fit as fitting
+        from onboard.analysis.fit.plot import plot_fit
+        from onboard.analysis.fit.reading import load_gains
+        from onboard.analysis.fit.report import headline, report, residual
+    except ModuleNotFoundError as error:
+        raise OnboardError(
+            f"fitting needs {error.name}; install it with: pip install 'onboard[sim,analysis]'"
+        ) from error
+    from onboard.policies.residual.files import write_residual
+
+    if not args.out.parent.is_dir():
+        raise ConfigError(f"--out {args.out}: its folder does not exist; make it or name another")
+    robot = load_robot(args.robot)
+    wish = fitting.Wish(
+        logs=args.logs,
+        held_out=args.held_out,
+        joints=args.joints,
+        kinds=("linear", "physical") if args.kind == "both" else (args.kind,),
+        latency=args.latency,
+        gains=None if args.gains is None else load_gains(args.gains, robot),
+    )
+    data = fitting.gather(wish, robot)
+    say(
+        f"fitting {len(data.slots)} joints to {sum(t.seconds for t in data.fitted):.1f} s, "
+        f"{sum(t.seconds for t in data.held_out):.1f} s held out"
+    )
+    fitted = fitting.fit(data, wish, robot, say)
+    figures = report(fitted, robot)
+    files = {
+        f"{each.kind} plot": str(plot_fit(fitted, each, robot, _plot_path(args.out, each.kind)))
+        for each in fitted.explained
+    }
+    found = residual(fitted, robot, args.out.stem)
+    if found is not None:
+        files["residual"] = str(write_residual(found, args.out))
+    if args.json:
+        write_json(args.json, {**msgspec.to_builtins(figures), "files": files})
+    for warning in figures.warnings:
+        say(f"warning: {warning}")
+    judged = figures.explanations.get("linear") or figures.explanations["physical"]
+    if args.json != "-":
+        console = Console(highlight=False)
+        for kind, explanation in figures.explanations.items():
+            console.print(_table(kind, explanation.coefficients, msgspec.to_builtins(explanation.joints)))
+        sys.stdout.writelines(f"{file}\n" for file in files.values())
+        if len(figures.explanations) > 1:
+            sys.stdout.write(f"better on held-out data: {_verdict(figures.better)}\n")
+        sys.stdout.writelines(f"{headline(kind, each)}\n" for kind, each in figures.explanations.items())
+    return 0 if judged.heldout_after_deg < judged.heldout_before_deg else EXIT_WORSE
+
+
+def _plot_path(out: Path, kind: str) -> Path:
+    return out.with_name(f"{out.stem}_{kind}.png")
+
+
+def _verdict(better: str) -> str:
+    return {
+        "linear": "the delta",
+        "physical": "gain, friction and inertia; put them into the simulator before a residual",
+        "equal": "neither, within 5 %; the physical one is easier to check",
+    }[better]
+
+
+def _table(
+    kind: str, coefficients: dict[str, dict[str, float]], joints: dict[str, dict[str, float]]
+) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", title=kind, title_justify="left")
+    table.add_column("joint")
+    for knob in next(iter(coefficients.values())):
+        table.add_column(knob, justify="right")
+    for side in ("fitted", "held out"):
+        table.add_column(f"{side} (deg)", justify="right")
+    for joint, values in coefficients.items():
+        errors = joints[joint]
+        table.add_row(
+            joint,
+            *(f"{value:.3f}" for value in values.values()),
+            f"{errors['before_deg']:.2f} -> {errors['after_deg']:.2f}",
+            f"{errors['heldout_before_deg']:.2f} -> {errors['heldout_after_deg']:.2f}",
+        )
+    return table
