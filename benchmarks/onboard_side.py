@@ -103,16 +103,17 @@ def main() -> None:
         if outcome.rollout is None or outcome.exit_code or not outcome.policy_rows:
             sys.exit(f"the run ended early: {outcome.end}")
         with Rollout(outcome.rollout) as rollout:
-            pace.report({**read_times(rollout), "cpu_percent": meter.percent()})
+            pace.report({**read_times(rollout, given.seconds), "cpu_percent": meter.percent()})
 
 
-def read_times(rollout: Rollout) -> dict[str, Any]:
-    """Stage times of the ticks in mode policy, µs, less the warm-up.
+def read_times(rollout: Rollout, seconds: float) -> dict[str, Any]:
+    """Stage times of so many seconds of ticks in mode policy after the warm-up, µs.
 
     `taken_to_write` and `made_to_write` end when the gateway's write of that tick's command was done.
     """
     column = rollout.column
-    rows = np.flatnonzero(column("mode") == Mode.POLICY)[pace.WARM_UP_TICKS :]
+    last = pace.WARM_UP_TICKS + round(seconds * 1e9 / pace.PERIOD_NS)
+    rows = np.flatnonzero(column("mode") == Mode.POLICY)[pace.WARM_UP_TICKS : last]
     stage_us = column("stage_ns")[rows] / 1e3
     sent_ns, made_ns, taken_ns = (column(name)[rows] for name in ("send_ns", "made_ns", "recv_ns"))
     passed = (sent_ns > 0) & (column("state_new")[rows] == 1)
