@@ -45,6 +45,8 @@ class Args:
     """Safety table: shipped name or YAML path."""
     preset: str = ""
     """Preset for policies that do not say enough themselves."""
+    provider: Literal["", "leg_odometry"] = ""
+    """What provides base velocity and contact, where a policy reads them and its contract names nobody."""
     also: Repeated = ()
     """A further policy to switch to, PATH or PATH@PRESET; may be given several times."""
     set: Repeated = ()
@@ -135,6 +137,7 @@ def _config(args: Args) -> RunConfig:
         robot=args.robot,
         safety=args.safety,
         preset=args.preset,
+        provider=args.provider,
         also=also(args.also),
         policy_overrides=args.set,
         safety_overrides=args.safety_set,

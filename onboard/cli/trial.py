@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from onboard.analysis.lock_step_sources import lock_step_sources
 from onboard.analysis.trial_metrics import Moment, TrialMetrics
 from onboard.configs.events import Event, Mode, Tier, bits, names
 from onboard.configs.script import ScriptConfig, Step
 from onboard.configs.sim import load_sim
 from onboard.policies.contract import Motion
+from onboard.policies.estimators.provider import LEG_ODOMETRY
 from onboard.runtime.assembly import Plan, build_loop
 from onboard.runtime.console import Console
 from onboard.runtime.gateway import EXPIRY_MS_REALTIME
@@ -101,6 +103,7 @@ class Trial:
             port=self.port,
             watch=NoWatch(),
             sink=_Nowhere(),
+            sources=lock_step_sources(self.link, _providers(plan)),
         )
         self.metrics = TrialMetrics(WINDOW_S)
         self.trace: list[tuple[float, float, float, float, float]] = []
@@ -149,7 +152,8 @@ class Trial:
     def _after(self, loop: ControlLoop, progress: Callable[[float], object]) -> None:
         mode = Mode(int(loop.recorder.row["mode"]))
         self.console.look(self.port, self.link.now_ns, mode)
-        if not self._motion_over:
+        ended = loop.machine.status.stopping and mode is not Mode.POLICY
+        if not (self._motion_over or ended):
             # What a robot does once its policy has ended, hold or sink, is not the policy's.
             self._tripped |= loop.gate.events
         if mode is not Mode.POLICY or loop.machine.status.stopping:
@@ -214,6 +218,12 @@ class Trial:
                 joint_error_rad=None if reference is None else row["q"] - reference,
             )
         )
+
+
+def _providers(plan: Plan) -> set[str]:
+    """Who must be there for what the policies and the residual read."""
+    named = {name for bundle in plan.bundles for name in bundle.contract.providers.values()}
+    return named | ({LEG_ODOMETRY} if plan.residual is not None else set())
 
 
 class _Nowhere:

@@ -56,6 +56,8 @@ class Args:
     """Robot description."""
     preset: str = ""
     """Preset for a policy that does not say enough itself."""
+    provider: Literal["simulator_truth", "leg_odometry"] = "simulator_truth"
+    """What provides base velocity and contact, where a policy reads them and its contract names nobody."""
     also: Repeated = ()
     """A further policy to switch to by script, PATH or PATH@PRESET; may be given several times."""
     residual: str = ""
@@ -151,6 +153,7 @@ def _config(args: Args, policy: str, preset: str) -> RunConfig:
         policy=policy,
         robot=args.robot,
         preset=preset,
+        provider=args.provider,
         also=also(args.also),
         policy_overrides=args.set,
         safety_overrides=args.safety,

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from onboard.configs.bodies import has_bodies
 from onboard.configs.errors import ConfigError
-from onboard.configs.events import Arm
+from onboard.configs.events import Arm, Event
 from onboard.configs.robot import RobotConfig, load_robot
 from onboard.configs.run import RunConfig
 from onboard.configs.safety import SafetyConfig, damping_kd, load_safety, with_policy_overrides
 from onboard.logging.layout import PolicyShape, record_dtype
 from onboard.logging.run_info import PolicyInfo, RunInfo, describe_run
 from onboard.policies.bundle import PolicyBundle, load_policy
+from onboard.policies.estimators.provider import Provision, Source
 from onboard.policies.policy import Policy
 from onboard.policies.residual.files import ResidualBundle, load_residual
 from onboard.policies.residual.slot import NoResidual, ResidualSlot, Slot
@@ -66,6 +68,11 @@ class Plan:
         return self.tables[0]
 
     @property
+    def has_odometry(self) -> bool:
+        """The recorder process can estimate contact and base velocity of this robot."""
+        return has_bodies(self.robot.name)
+
+    @property
     def damping_kd(self) -> Float32Array:
         """(29,) gains of damping, N·m·s/rad."""
         return damping_kd(self.safety, self.robot)
@@ -114,8 +121,11 @@ def make_plan(config: RunConfig) -> Plan:
         OnboardError: anything of it is missing or wrong.
     """
     robot = load_robot(config.robot)
-    first = load_policy(config.policy, robot, config.preset or None, config.policy_overrides)
-    others = [load_policy(choice.policy, robot, choice.preset or None) for choice in config.also]
+    provider = config.provider or None
+    first = load_policy(config.policy, robot, config.preset or None, config.policy_overrides, provider)
+    others = [
+        load_policy(choice.policy, robot, choice.preset or None, provider=provider) for choice in config.also
+    ]
     bundles = (first, *others)
     unfollowed = DRY_OVERRIDES if config.dry else ()
     safety = load_safety(config.safety, [*config.safety_overrides, *unfollowed])
@@ -195,11 +205,17 @@ def build_loop(
     port: Port,
     watch: Watch,
     sink: Sink,
+    sources: Sequence[Source] = (),
 ) -> ControlLoop:
-    """The control loop with all its parts."""
+    """The control loop with all its parts.
+
+    Raises:
+        PolicyError: a policy reads what none of the sources gives.
+    """
     config = plan.config
     period_s = config.period_ns / 1e9
     times = plan.safety.times
+    provision = Provision(sources, policies, plan.safety.limit(Event.PROVIDER_OLD))
     repertoire = Repertoire(policies, period_s, config.motions.approach_s)
     return ControlLoop(
         link=link,
@@ -209,9 +225,10 @@ def build_loop(
         ranges=[plan.command_ranges(index) for index in range(len(plan.bundles))],
         operator=Operator(port, config.sticks, plan.command_ranges(), period_s),
         machine=ModeMachine(period_s, ModeTimes(times.settle_s, times.stop_hold_s, times.stop_damp_s)),
-        pilot=Pilot(repertoire, plan.slots(policies), plan.robot, plan.damping_kd, config),
+        pilot=Pilot(repertoire, plan.slots(policies), provision, plan.robot, plan.damping_kd, config),
         watch=watch,
         sink=sink,
         recorder=TickRecorder(record_type(policies)),
+        provision=provision,
         gantry=config.gantry,
     )

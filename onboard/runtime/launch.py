@@ -13,6 +13,7 @@ from onboard.configs.events import names
 from onboard.logging.convert import convert, rollout_path
 from onboard.logging.journal import create_journal
 from onboard.logging.layout import SafetyFlag, journal_dtype
+from onboard.policies.estimators.provider import LEG_ODOMETRY, check_providers
 from onboard.runtime.assembly import Plan, record_type, run_info
 from onboard.runtime.console import Console
 from onboard.runtime.dds import DdsDomain
@@ -73,6 +74,8 @@ def launch(
         OnboardError: the run could not start; nothing was sent.
     """
     config = plan.config
+    for bundle in plan.bundles:
+        check_providers(bundle.contract, [LEG_ODOMETRY] if plan.has_odometry else [])
     with DdsDomain(config.domain, config.interface) as dds:
         policies = plan.policies()
         record, info = record_type(policies), run_info(plan, policies)

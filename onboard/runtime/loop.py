@@ -30,6 +30,7 @@ import numpy as np
 
 from onboard.configs.events import Event, Mode, Tier, bits
 from onboard.configs.robot import N_JOINTS
+from onboard.policies.estimators.provider import Provision
 from onboard.runtime.clock import Clock
 from onboard.runtime.link import COMMAND, Float32Array, Kind, Link, State
 from onboard.runtime.modes import Facts, ModeMachine
@@ -76,6 +77,7 @@ class ControlLoop:
         watch: Watch,
         sink: Sink,
         recorder: TickRecorder,
+        provision: Provision,
         gantry: bool,
     ) -> None:
         self.link = link
@@ -87,6 +89,7 @@ class ControlLoop:
         self.watch = watch
         self.sink = sink
         self.recorder = recorder
+        self.provision = provision
         self.finished = False
         self.command = np.zeros((), COMMAND)
         self.sent: Float32Array = np.zeros(N_JOINTS, np.float32)
@@ -107,9 +110,10 @@ class ControlLoop:
         stages = self.recorder.begin(skipped, self.clock.late_ns)
         newest = self.link.latest()
         stages.mark()
-        self.gate.check_state(
-            newest, self.clock.now_ns(), self._conditions(skipped), self.machine.status.mode
-        )
+        now_ns = self.clock.now_ns()
+        self.provision.look(now_ns)
+        raised = self._conditions(now_ns, skipped)
+        self.gate.check_state(newest, now_ns, raised, self.machine.status.mode, self.provision.airborne)
         state = self.gate.state
         stages.mark()
         asked = self.operator.read(newest)
@@ -123,14 +127,17 @@ class ControlLoop:
         stages.mark()
         self.sink.push(self.recorder.fill(self, mode, newest, state, asked))
 
-    def _conditions(self, skipped: int) -> int:
-        """What was seen outside the state: the other processes, overruns, the end of a motion."""
+    def _conditions(self, now_ns: int, skipped: int) -> int:
+        """What was seen outside the state: other processes, overruns, old estimates, a motion's end."""
         passing = int(self.command["kind"]) == Kind.PASS
-        raised = self.watch.look(self.clock.now_ns(), self.machine.status.session, passing)
+        raised = self.watch.look(now_ns, self.machine.status.session, passing)
         if skipped:
             raised |= bits(Event.OVERRUN)
-        if self.machine.status.mode is Mode.POLICY and self.pilot.repertoire.motion_over:
-            raised |= bits(Event.MOTION_FINISHED)
+        if self.machine.status.mode is Mode.POLICY:
+            if self.pilot.repertoire.motion_over:
+                raised |= bits(Event.MOTION_FINISHED)
+            if self.provision.old(self.pilot.repertoire.index):
+                raised |= bits(Event.PROVIDER_OLD)
         if self.pilot.slot.dropped:
             raised |= bits(Event.RESIDUAL_DROPPED)
         return raised

@@ -15,6 +15,7 @@ import numpy as np
 from onboard.configs.events import Mode
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.run import RunConfig
+from onboard.policies.estimators.provider import Provision
 from onboard.policies.policy import Policy
 from onboard.policies.residual.delta import Asked
 from onboard.policies.residual.slot import Slot
@@ -34,6 +35,7 @@ class Pilot:
     Args:
         repertoire: the policies of this run.
         slots: each policy's residual slot.
+        provision: of what the robot can't measure.
         robot: for its stand gains.
         damping_kd: (29,) gains of damping, N·m·s/rad.
         config: durations of ramp, hold and fade.
@@ -43,7 +45,6 @@ class Pilot:
         kp, kd: (29,) gains to send.
         base: (n,) this tick's raw action, None where there is none.
         combined: (n,) the same with the residual applied; meaningless without `base`.
-        contact: (2,) int8, left and right foot: 1, 0, or -1 unknown; whoever estimates it writes it.
         kp_scale: share of the mode's full stiffness in force.
         ramp_done: the ramp's last target is the start pose.
         step: grid periods since the policy was entered, skipped ones included.
@@ -56,6 +57,7 @@ class Pilot:
         self,
         repertoire: Repertoire,
         slots: Sequence[Slot],
+        provision: Provision,
         robot: RobotConfig,
         damping_kd: Float32Array,
         config: RunConfig,
@@ -64,6 +66,7 @@ class Pilot:
         motions = config.motions
         self.repertoire = repertoire
         self._slots = tuple(slots)
+        self._provision = provision
         self.command = self.policy.neutral_command()
         self._ramp = RampProfile(period_s, motions.ramp_s, float(robot.speed.min()) * 0.05, RAMP_KP_START)
         self._hold = HoldBlend(period_s, motions.hold_blend_s)
@@ -87,7 +90,6 @@ class Pilot:
         self.failure = ""
         self.base: Float32Array | None = None
         self.combined: Float32Array = self._zeros
-        self.contact = np.full(2, -1, np.int8)
         self._modes = {
             Mode.DAMP: self._damp,
             Mode.RAMP: self._ramp_on,
@@ -209,11 +211,14 @@ class Pilot:
         vx, vy, wz = asked.velocity
         self.command.set_velocity(vx, vy, wz)
         try:
+            self._provision.serve(self.repertoire.index)
             policy.observe(state, self.command, self.step)
             if self._stages is not None:
                 self._stages.mark()
             base = policy.infer()
-            self.combined = self.slot.combine(Asked(state, self.command, self.step, self.contact), base)
+            self.combined = self.slot.combine(
+                Asked(state, self.command, self.step, self._provision.contact), base
+            )
             wanted = policy.target(self.combined)
         except Exception as error:  # whatever a policy does must not end the loop; the gate decides
             self.failure = f"{type(error).__name__}: {error}"

@@ -99,6 +99,9 @@ class TickRecorder:
         views["action_sent"][:] = loop.sent
         views["limit_mask"][:] = loop.gate.limit_mask
         views["command"][:] = pilot.command.values
+        views["contact"][:] = loop.provision.contact
+        views["contact_force"][:] = loop.provision.contact_force
+        views["base_velocity"][:] = loop.provision.base_velocity
         row["kp_scale"] = pilot.kp_scale
         row["arm"] = pilot.slot.arm
         inside = mode is Mode.POLICY

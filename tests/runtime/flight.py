@@ -11,6 +11,7 @@ from onboard.cli.run_options import run_config
 from onboard.configs.errors import OnboardError
 from onboard.configs.events import Event, Mode, names
 from onboard.configs.sim import load_sim
+from onboard.policies.estimators.provider import Source
 from onboard.runtime.assembly import Plan, build_loop, make_plan
 from onboard.runtime.gateway_core import GatewayState
 from onboard.runtime.link import State
@@ -36,12 +37,23 @@ def plan(*safety: str) -> Plan:
 class Flight:
     """One loop in lock-step.
 
+    Args:
+        the_plan: holosoma's walker by default.
+        hanging: held by the gantry at first.
+        sources: makes what provides contact and base velocity, from the link; nothing by default.
+
     Attributes:
         rows: a copy of every tick's record.
         states: the gateway's state after every tick.
     """
 
-    def __init__(self, the_plan: Plan | None = None, *, hanging: bool = True) -> None:
+    def __init__(
+        self,
+        the_plan: Plan | None = None,
+        *,
+        hanging: bool = True,
+        sources: Callable[[SimLink], list[Source]] = lambda link: [],
+    ) -> None:
         self.plan = the_plan or plan()
         policies = self.plan.policies()
         self.policy = policy = policies[0]
@@ -63,6 +75,7 @@ class Flight:
             port=self.port,
             watch=NoWatch(),
             sink=self,
+            sources=sources(self.link),
         )
         self.link.open()
 

@@ -1,0 +1,199 @@
+"""Who knows what the robot can't measure, and how it reaches control, the record and the policies.
+
+A source is asked once a tick. On a robot it is the recorder process, through shared memory; in
+lock-step it is the same estimator in this process, or the simulator's truth.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onboard.configs.errors import PolicyError
+from onboard.policies.contract import Contract
+from onboard.policies.policy import Policy
+from onboard.policies.terms import CATALOGUE
+from onboard.runtime.ports import RECORDER
+from onboard.runtime.shm import Ring
+
+Float32Array = NDArray[np.float32]
+
+LEG_ODOMETRY = "leg_odometry"
+SIMULATOR_TRUTH = "simulator_truth"
+
+GIVES = {
+    LEG_ODOMETRY: frozenset({"base_lin_vel", "contact"}),
+    SIMULATOR_TRUTH: frozenset({"base_lin_vel", "base_height", "foot_force", "contact"}),
+}
+"""Provider to the signals that it can give."""
+
+_READ_AS = {"base_lin_vel_imu": "base_lin_vel"}
+"""Signals that follow from another one and the state."""
+
+
+class Known:
+    """What a source knows now; overwritten in place.
+
+    Attributes:
+        contact: (2,) left and right foot: 1, 0, or -1 unknown.
+        contact_force: (2,) N, vertical; NaN unknown.
+        base_velocity: (3,) m/s, of the pelvis in its own frame; NaN unknown.
+        base_height: (1,) m, of the pelvis; NaN unknown.
+        foot_force: (6,) N, left and right, x y z; NaN unknown.
+        made_ns: when, on the control loop's clock; 0 never.
+    """
+
+    def __init__(self) -> None:
+        self.contact: NDArray[np.int8] = np.full(2, -1, np.int8)
+        self.contact_force: Float32Array = np.full(2, np.nan, np.float32)
+        self.base_velocity: Float32Array = np.full(3, np.nan, np.float32)
+        self.base_height: Float32Array = np.full(1, np.nan, np.float32)
+        self.foot_force: Float32Array = np.full(6, np.nan, np.float32)
+        self.made_ns = 0
+
+    def signal(self, name: str) -> Float32Array | NDArray[np.int8]:
+        """The array behind a signal that policies read."""
+        if name == "contact":
+            return self.contact
+        return {
+            "base_lin_vel": self.base_velocity,
+            "base_height": self.base_height,
+            "foot_force": self.foot_force,
+        }[name]
+
+
+class Source(Protocol):
+    """Somebody who knows."""
+
+    @property
+    def name(self) -> str:
+        """As contracts name it."""
+
+    @property
+    def known(self) -> Known:
+        """What it knew at the last `look`; the same object every time."""
+
+    def look(self) -> None:
+        """Bring `known` up to date; never blocks."""
+
+
+class PortSource:
+    """Leg odometry from the recorder process, through its ring of `ports.RECORDER`."""
+
+    name = LEG_ODOMETRY
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+        self._row = np.zeros((), RECORDER)
+        self.known = Known()
+
+    def look(self) -> None:
+        """Read the newest record."""
+        row, known = self._row, self.known
+        if self._ring.latest(row):
+            known.contact[:], known.contact_force[:] = row["contact"], row["contact_force"]
+            known.base_velocity[:] = row["base_velocity"]
+            known.made_ns = int(row["contact_ns"])
+
+
+class Provision:
+    """Everything that control gets from sources.
+
+    The first source's contact, force and velocity go into the record, and contact into the residual
+    and the gate: the same numbers, or unknown once they are too old.
+
+    Args:
+        sources: at most one of a name.
+        policies: of the run; each privileged term's provider must be among the sources.
+        limit_s: older is too old.
+
+    Attributes:
+        contact: (2,) 1, 0, or -1 unknown.
+        contact_force: (2,) N; NaN unknown.
+        base_velocity: (3,) m/s, pelvis frame; NaN unknown.
+        airborne: a foot is known to be off the ground.
+
+    Raises:
+        PolicyError: a term's provider is missing, or does not give what the term needs.
+    """
+
+    def __init__(self, sources: Sequence[Source], policies: Sequence[Policy], limit_s: float) -> None:
+        by_name = {source.name: source for source in sources}
+        self._sources = tuple(sources)
+        self._first = sources[0].known if sources else Known()
+        self._limit_ns = round(limit_s * 1e9)
+        self._unknown = Known()
+        self._now_ns = 0
+        for policy in policies:
+            check_providers(policy.bundle.contract, by_name)
+        self._used = [_used(policy, by_name) for policy in policies]
+        self._copies = [_copies(policy, by_name) for policy in policies]
+        self.contact = self._unknown.contact.copy()
+        self.contact_force = self._unknown.contact_force.copy()
+        self.base_velocity = self._unknown.base_velocity.copy()
+        self.airborne = False
+
+    def look(self, now_ns: int) -> None:
+        """Once a tick, before anything is decided; `now_ns` on the sources' clock."""
+        self._now_ns = now_ns
+        for source in self._sources:
+            source.look()
+        known = self._unknown if self._is_old(self._first) else self._first
+        self.contact[:] = known.contact
+        self.contact_force[:] = known.contact_force
+        self.base_velocity[:] = known.base_velocity
+        self.airborne = 0 in self.contact.tolist()
+
+    def old(self, index: int) -> bool:
+        """Whether something that a policy reads is too old, or was never known."""
+        return any(self._is_old(known) for known in self._used[index])
+
+    def serve(self, index: int) -> None:
+        """Hand a policy what it reads, before it observes."""
+        for signal, known in self._copies[index]:
+            signal[:] = known
+
+    def _is_old(self, known: Known) -> bool:
+        return not known.made_ns or self._now_ns - known.made_ns > self._limit_ns
+
+
+def check_providers(contract: Contract, have: Collection[str]) -> None:
+    """Refuse a contract whose privileged terms nobody here provides.
+
+    Args:
+        contract: checked by itself already.
+        have: names of the sources at hand.
+
+    Raises:
+        PolicyError: names term, provider and what there is.
+    """
+    for term, provider in contract.providers.items():
+        signal = _signal(term)
+        able = sorted(name for name in have if signal in GIVES[name])
+        there = f"there is {', '.join(able)}" if able else "nothing here gives it"
+        how = f"; give --set providers.{term}={able[0]}" if able else ""
+        if provider not in have:
+            raise PolicyError(
+                f"{contract.name}: term '{term}' is to come from {provider}, which is not there; {there}{how}"
+            )
+        if signal not in GIVES[provider]:
+            raise PolicyError(f"{contract.name}: {provider} does not give term '{term}'; {there}{how}")
+
+
+def _signal(term: str) -> str:
+    signal = CATALOGUE[term].signal
+    return _READ_AS.get(signal, signal)
+
+
+def _used(policy: Policy, sources: dict[str, Source]) -> list[Known]:
+    names = set(policy.bundle.contract.providers.values())
+    return [sources[name].known for name in sorted(names)]
+
+
+def _copies(
+    policy: Policy, sources: dict[str, Source]
+) -> list[tuple[Float32Array, Float32Array | NDArray[np.int8]]]:
+    """Where each privileged signal of a policy stands, and where its value does."""
+    wanted = {_signal(term): name for term, name in policy.bundle.contract.providers.items()}
+    return [(policy.provided[signal], sources[name].known.signal(signal)) for signal, name in wanted.items()]
