@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onboard.configs.robot import load_robot
 from onboard.policies.bundle import PolicyBundle, load_policy
+from onboard.policies.policy import Policy
 from onboard.runtime.link import State
 
 ROBOT = load_robot("g1_29dof")
@@ -120,6 +121,26 @@ def tiny_bundle(
     data = contract_data([dict(block) for block in blocks], **changes)
     data["graphs"]["policy"]["inputs"]["obs"] |= dict(of_input or {})
     return load_policy(write_bundle(folder, data), ROBOT)
+
+
+def assert_same_bits(one: PolicyBundle, other: PolicyBundle) -> None:
+    """Two bundles see, answer and ask for the same, to the last bit, on the same states."""
+    policies = [Policy(bundle, ROBOT) for bundle in (one, other)]
+    rng, state = np.random.default_rng(1), State()
+    for policy in policies:
+        policy.reset(random_state(np.random.default_rng(0), state))
+        policy.provide_base_velocity((0.1, 0.2, 0.3))
+    for step in range(6):
+        random_state(rng, state)
+        rows = []
+        for policy in policies:
+            command = policy.neutral_command()
+            command.set_velocity(0.3, -0.1, 0.2)
+            obs = policy.observe(state, command, step)
+            raw = policy.infer()
+            rows.append((obs.tobytes(), raw.tobytes(), policy.target(raw).tobytes()))
+            policy.commit(raw)
+        assert rows[0] == rows[1]
 
 
 def random_state(rng: np.random.Generator, state: State | None = None) -> State:

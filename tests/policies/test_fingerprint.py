@@ -14,7 +14,7 @@ from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.fingerprint import check_fingerprint
 from onboard.policies.fingerprint.onnx_weights import WeightReader
 from onboard.policies.fingerprint.statistics import inner_statistics
-from tests.policies.models import ROBOT, contract_data, save_graph, write_bundle, zeros_model
+from tests.policies.models import JOINTS, ROBOT, contract_data, save_graph, write_bundle, zeros_model
 
 MEAN = np.linspace(-1.0, 2.0, 6, dtype=np.float32)
 STD = np.linspace(0.5, 1.5, 6, dtype=np.float32)
@@ -192,6 +192,17 @@ def test_what_a_normaliser_beside_the_model_tells(
     assert len(report.findings) == len(expected)
     for text, parts in zip(report.findings, expected, strict=True):
         assert all(part in text for part in parts.split(" .* "))
+
+
+def test_an_input_normalised_twice_is_named(tmp_path: Path) -> None:
+    model(tmp_path / "policy.onnx", DIVIDED, [constant(MEAN, "m"), constant(STD, "s")])
+    data = contract_data([{"terms": [{"term": "velocity"}, {"term": "waist"}]}], joints=JOINTS[:2])
+    numbers = {"mean": [0.0] * 6, "deviation": [1.0] * 6, "epsilon": 0.0}
+    data["graphs"]["policy"]["inputs"]["obs"]["normaliser"] = numbers
+    report = check_fingerprint(load_policy(write_bundle(tmp_path, data), ROBOT))
+    assert report.findings == (
+        "policy.obs: normalised by the contract, and by the graph once more: one of them is too much",
+    )
 
 
 def test_a_network_that_has_its_anchor_by_columns_is_named(tmp_path: Path) -> None:

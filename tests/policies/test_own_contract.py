@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from onboard.configs.errors import OnboardError
 from onboard.policies.bundle import load_policy
 from onboard.policies.export import export_policy
-from onboard.policies.policy import Policy
-from onboard.runtime.link import State
-from tests.policies.models import ROBOT, contract_data, random_state, write_bundle, zeros_model
+from tests.policies.models import ROBOT, assert_same_bits, contract_data, write_bundle, zeros_model
 from tests.policies.test_golden import PRESETS, SHIPPED
 from tests.shared import shared_folder
 
@@ -25,22 +22,7 @@ def test_every_family_survives_being_exported(tmp_path: Path, name: str) -> None
     assert again.format == "contract.yaml"
     assert all(text.startswith(("commands: no range stated", "providers.")) for text in again.defaults)
     assert list(again.model_paths.values()) == list(bundle.model_paths.values())
-    first, second = Policy(bundle, ROBOT), Policy(again, ROBOT)
-    rng, state = np.random.default_rng(1), State()
-    for policy in (first, second):
-        policy.reset(random_state(np.random.default_rng(0), state))
-        policy.provide_base_velocity((0.1, 0.2, 0.3))
-    for step in range(6):
-        random_state(rng, state)
-        rows = []
-        for policy in (first, second):
-            command = policy.neutral_command()
-            command.set_velocity(0.3, -0.1, 0.2)
-            obs = policy.observe(state, command, step)
-            raw = policy.infer()
-            rows.append((obs.tobytes(), raw.tobytes(), policy.target(raw).tobytes()))
-            policy.commit(raw)
-        assert rows[0] == rows[1]
+    assert_same_bits(bundle, again)
 
 
 def test_a_preset_beside_a_contract_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Presets of families whose files may not be passed on, on small networks with the same interface."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
 from onboard.configs.errors import OnboardError, PolicyError
-from onboard.policies.bundle import load_policy
+from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.export import export_policy
 from onboard.policies.policy import Policy
 from onboard.runtime.link import State
 from tests.policies.models import (
     JOINTS,
     ROBOT,
+    assert_same_bits,
     contract_data,
     linear_model,
     random_state,
@@ -24,6 +25,9 @@ from tests.policies.models import (
     write_bundle,
     zeros_model,
 )
+from tests.policies.test_metadata import metadata
+from tests.policies.test_motion import write_csv
+from tests.policies.test_presets import beyondmimic_model
 
 HELD = [slot for slot, name in enumerate(JOINTS) if name not in ("waist_roll_joint", "waist_pitch_joint")]
 
@@ -298,6 +302,76 @@ def test_softas_arms_run_twice_as_often_as_its_legs(tmp_path: Path) -> None:
     assert frame[33:38] == pytest.approx(ee)
     target = policy.target(np.ones(29, np.float32))
     assert target[[0, 28]] == pytest.approx([0.15, 0.25])
+
+
+def rma_folder(folder: Path) -> PolicyBundle:
+    linear_model(folder / "adaptation.onnx", np.ones((6, 2)), name="history", output="latent")
+    second_input(folder / "policy.onnx")
+    given = overrides(
+        **GIVEN,
+        graphs__policy__action__scale=1.0,
+        graphs__adaptation__every=2,
+        graphs__adaptation__inputs__history__blocks="[{terms: [{term: gyro}], frames: 2, layout: term_major, "
+        "order: newest_first, current: true, fill: zeros}]",
+        graphs__policy__inputs__obs__blocks="[{terms: [{term: gravity}]}]",
+    )
+    return load_policy(folder, ROBOT, "rma", overrides=given)
+
+
+def softa_folder(folder: Path) -> PolicyBundle:
+    weights = np.random.default_rng(0).normal(size=(525, 15)) * 0.1
+    linear_model(folder / "lower.onnx", weights, name="actor_obs", output="action")
+    linear_model(folder / "upper.onnx", weights[:, :14], name="actor_obs", output="action")
+    return load_policy(folder, ROBOT, "softa", overrides=["constants.command_ee.values=[1, 2, 3, 4, 5]"])
+
+
+def homie_file(folder: Path) -> PolicyBundle:
+    weights = np.random.default_rng(0).normal(size=(456, 12))
+    return load_policy(linear_model(folder / "deploy.onnx", weights), ROBOT, "homie")
+
+
+def lstm_file(folder: Path) -> PolicyBundle:
+    path = lstm_like(folder / "motion.onnx", 47, 12, {"h_in": "h_out", "c_in": "c_out"}, 64)
+    return load_policy(path, ROBOT, "unitree_rl_gym")
+
+
+def twist2_file(folder: Path) -> PolicyBundle:
+    write_csv(folder)
+    weights = np.random.default_rng(0).normal(size=(1432, 29)) * 0.01
+    return load_policy(
+        linear_model(folder / "twist2.onnx", weights),
+        ROBOT,
+        "twist2",
+        overrides=["motion.file=m.csv", "motion.rate_hz=30"],
+    )
+
+
+def mjlab_file(folder: Path) -> PolicyBundle:
+    keys = {
+        "observation_terms_history_length": "3.000,0.000,0.000,0.000,0.000,0.000",
+        "observation_terms_clip": "-inf;inf,-inf;inf,-1.000;inf,-inf;inf,-inf;inf,-inf;inf",
+    }
+    weights = np.random.default_rng(0).normal(size=(102, 29))
+    return load_policy(linear_model(folder / "velocity.onnx", weights, metadata=metadata(**keys)), ROBOT)
+
+
+def beyondmimic_file(folder: Path) -> PolicyBundle:
+    return load_policy(beyondmimic_model(folder / "dance.onnx"), ROBOT, "beyondmimic")
+
+
+@pytest.mark.parametrize(
+    "build",
+    [rma_folder, softa_folder, homie_file, lstm_file, twist2_file, mjlab_file, beyondmimic_file],
+    ids=lambda build: build.__name__,
+)
+def test_every_family_is_the_same_bit_for_bit_after_an_export(
+    tmp_path: Path, build: Callable[[Path], PolicyBundle]
+) -> None:
+    bundle = build(tmp_path)
+    export_policy(bundle, tmp_path / "out")
+    again = load_policy(tmp_path / "out", ROBOT)
+    assert again.contract == bundle.contract
+    assert_same_bits(bundle, again)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from onboard.policies.bundle import PolicyBundle
 from onboard.policies.fingerprint.actions import action_scale, last_action
 from onboard.policies.fingerprint.joints import absolute_positions, default_pose, joint_order
+from onboard.policies.fingerprint.statistics import twice_normalised
 from onboard.policies.fingerprint.terms import anchor, blanks, gravity, history, speeds
 from onboard.policies.fingerprint.view import TrainedView, trained_views
 
@@ -49,5 +50,6 @@ class FingerprintReport:
 def check_fingerprint(bundle: PolicyBundle) -> FingerprintReport:
     """Hold the contract against the statistics of every normaliser."""
     views = trained_views(bundle)
-    findings = [text for view in views for check in CHECKS for text in check(view)]
+    findings = twice_normalised(bundle)
+    findings += [text for view in views for check in CHECKS for text in check(view)]
     return FingerprintReport(tuple(view.name for view in views), tuple(dict.fromkeys(findings)))

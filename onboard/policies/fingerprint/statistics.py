@@ -58,6 +58,17 @@ def inner_statistics(path: Path, port: str, width: int) -> tuple[Floats, Floats]
     return _inside(WeightReader(path), port, width)
 
 
+def twice_normalised(bundle: PolicyBundle) -> list[str]:
+    """Inputs that the contract normalises and the graph once more, one sentence each."""
+    return [
+        f"{name}.{port}: normalised by the contract, and by the graph once more: one of them is too much"
+        for name, graph in bundle.contract.graphs.items()
+        for port, spec in graph.inputs.items()
+        if spec.normaliser is not None
+        and inner_statistics(bundle.models[name].path, port, bundle.models[name].info.inputs[port].size)
+    ]
+
+
 def _inside(reader: WeightReader, port: str, width: int) -> tuple[Floats, Floats] | None:
     """`(x - mean) / deviation` with constants, as exporters write it, right behind the input."""
     for node in reader.readers(port):
