@@ -1,0 +1,1 @@
+"""Keep or drop a residual: schedule, metrics, statistics, verdict, report."""
