@@ -152,7 +152,10 @@ def _open(path: Path, optimise: bool) -> onnxruntime.InferenceSession:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions share no base but this one
         reason = str(error).splitlines()[0]
-        raise PolicyError(f"{path}: ONNX Runtime can't load it: {reason}; export it again") from error
+        raise PolicyError(
+            f"{path}: ONNX Runtime {onnxruntime.__version__} can't load it: {reason}; export it again, or "
+            "install a newer onnxruntime"
+        ) from error
 
 
 def _port(path: Path, node: onnxruntime.NodeArg) -> Port:

@@ -89,7 +89,7 @@ def test_weights_outside_the_folder_are_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"not a protocol buffer")
-    with pytest.raises(PolicyError, match="ONNX Runtime can't load it") as caught:
+    with pytest.raises(PolicyError, match=r"ONNX Runtime .* can't load it") as caught:
         inspect_model(tmp_path / "m.onnx")
     assert "\n" not in str(caught.value)
 
