@@ -17,6 +17,7 @@ from onboard.logging.rollout import Rollout
 VERBS = {
     "info": "what rollouts hold: length, end, losses, timing; enough for a residual?",
     "plot": "one picture of a rollout",
+    "replay": "rebuild observations and actions and compare; repeat the run in the simulator",
     "export": "rollouts in the formats of trainers and viewers",
     "verify": "compare the checksums of rollouts",
     "recover": "make the rollout file of a journal that no recorder converted",

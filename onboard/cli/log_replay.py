@@ -1,0 +1,165 @@
+"""`onboard log replay`: the observation rebuilt, the policy run again, the run in the simulator."""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import tyro
+
+from onboard.analysis.replay import Parity, replay
+from onboard.cli.options import parse, say, write_json
+from onboard.configs.errors import ConfigError, OnboardError, RolloutError
+from onboard.configs.loader import convert, parse_yaml
+from onboard.configs.robot import load_robot
+from onboard.configs.run import PolicyChoice, RunConfig
+from onboard.logging.rollout import Rollout
+from onboard.policies.bundle import PolicyBundle, load_policy
+from onboard.policies.policy import Policy
+
+EXIT_DIFFERS = 1
+
+
+@dataclass(frozen=True)
+class ReplayArgs:
+    """Rebuild the observations from the logged states, run the policy again, compare with the log.
+
+    On the machine that recorded, observations must be equal bit by bit and actions within 1e-6; on
+    another, within 1e-6 and 1e-4. So it also is a check before a run on a new machine, or of an exported
+    policy against the one that was run. Exit code 1: something differs.
+
+    With --sim, the run is also repeated in the simulator from a logged state on.
+
+    Example: onboard log replay rollouts/20260808T120000Z_g1_29dof_walk_none.h5 --sim both
+    """
+
+    file: tyro.conf.Positional[Path]
+    """Rollout (.h5) or journal."""
+    policy: str = ""
+    """Policy to check instead of the run's first one: folder, ONNX file or shipped name."""
+    preset: str = ""
+    """Preset for --policy."""
+    sim: Literal["none", "open", "closed", "both"] = "none"
+    """open sends the sent targets again, closed lets the policy act on the simulator's states."""
+    start_s: float = 0.0
+    """Start of the simulation, from the policy's first row."""
+    seconds: float = 5.0
+    """Length of the simulation, at most."""
+    held: bool = False
+    """The robot hung in a gantry (assumed of bench runs)."""
+    out: Path | None = None
+    """PNG of the drift; beside the rollout by default."""
+    unchecked: bool = False
+    """Skip the checksum, for files that were changed on purpose."""
+    json: str = ""
+    """Write the result as JSON there; `-` is standard output."""
+
+
+def run(argv: list[str]) -> int:
+    """Run the verb."""
+    args = parse(ReplayArgs, "log replay", ReplayArgs.__doc__ or "", argv)
+    result: dict[str, Any] = {"file": str(args.file), "policies": [], "drift": {}}
+    lines: list[str] = []
+    with Rollout(args.file, check=not args.unchecked) as rollout:
+        config = _config(rollout)
+        policies = _policies(rollout, args, config)
+        found = [replay(rollout, index, policy) for index, policy in policies.items()]
+        result["policies"] = [{**asdict(parity), "holds": parity.holds} for parity in found]
+        lines += [_line(parity) for parity in found]
+        if not found:
+            lines.append(f"{args.file}: no policy ran that could be run again")
+        if args.sim != "none":
+            _simulate(rollout, args, policies.get(0), config.bench is not None or args.held, result, lines)
+    if args.json:
+        write_json(args.json, result)
+    if args.json != "-":
+        sys.stdout.writelines(f"{line}\n" for line in lines)
+    ran = [parity for parity in found if parity.rows]
+    return 0 if all(parity.holds for parity in ran) and (ran or args.sim != "none") else EXIT_DIFFERS
+
+
+def _config(rollout: Rollout) -> RunConfig:
+    """What the run was told."""
+    texts = json.loads(str(rollout.attributes["config"]))
+    try:
+        return convert(parse_yaml(texts.get("run", ""), "run"), RunConfig, f"{rollout.path}: config run")
+    except ConfigError as error:
+        raise RolloutError(f"{error}; another version recorded it, use that one") from error
+
+
+def _policies(rollout: Rollout, args: ReplayArgs, config: RunConfig) -> dict[int, Policy]:
+    """By index in the run; a bench run's excitation is nothing to run again."""
+    robot = load_robot(config.robot)
+    if config.bench is not None and not args.policy:
+        return {}
+    choices = [PolicyChoice(config.policy, config.preset), *config.also]
+    if args.policy:
+        choices[0] = PolicyChoice(args.policy, args.preset)
+    hashes = json.loads(str(rollout.attributes["models_sha256"]))
+    found = {}
+    for index, choice in enumerate(choices[: len(rollout.policies)]):
+        overrides = config.policy_overrides if index == 0 and not args.policy else ()
+        bundle = load_policy(choice.policy, robot, choice.preset or None, overrides, config.provider or None)
+        _tell_changes(bundle, hashes[index])
+        found[index] = Policy(bundle, robot)
+    return found
+
+
+def _tell_changes(bundle: PolicyBundle, logged: dict[str, str]) -> None:
+    now = {Path(path).name: digest for path, digest in bundle.model_paths.items()}
+    changed = sorted(name for name, digest in logged.items() if now.get(name) != digest)
+    if changed:
+        say(f"{bundle.name}: {', '.join(changed)} differs from the file that was run, or is not there")
+
+
+def _line(parity: Parity) -> str:
+    if not parity.rows:
+        return f"{parity.policy}: no rows to compare"
+    kind = "this machine" if parity.same_machine else "another machine or other versions"
+    text = (
+        f"{parity.policy}: {'agrees' if parity.holds else 'DIFFERS'} over {parity.rows} rows ({kind}): "
+        f"observation {parity.obs.largest:.2g} in {parity.obs.rows} rows, action {parity.action.largest:.2g} "
+        f"in {parity.action.rows} rows"
+    )
+    text += f"; {parity.left_out} rows behind lost records left out" if parity.left_out else ""
+    text += f"; {parity.unknown} elements are not in the rollout" if parity.unknown else ""
+    for difference in (parity.obs, parity.action):
+        text += f"\n  largest at {difference.where}" if difference.where else ""
+    return text
+
+
+def _simulate(
+    rollout: Rollout,
+    args: ReplayArgs,
+    policy: Policy | None,
+    held: bool,
+    result: dict[str, Any],
+    lines: list[str],
+) -> None:
+    try:
+        from onboard.analysis.replay_plot import plot_drift
+        from onboard.analysis.replay_sim import closed_loop, open_loop, stretch
+    except ModuleNotFoundError as error:
+        raise OnboardError(
+            f"--sim needs {error.name}; install it with: pip install 'onboard[sim,analysis]'"
+        ) from error
+    part = stretch(rollout, args.start_s, args.seconds, held=held)
+    drifts = {"open loop": open_loop(part)} if args.sim in {"open", "both"} else {}
+    if args.sim in {"closed", "both"}:
+        if policy is None:
+            raise ConfigError(f"--sim {args.sim}: a bench run has no policy; use --sim open")
+        drifts["closed loop"] = closed_loop(part, policy)
+    for name, drift in drifts.items():
+        result["drift"][name] = {
+            "rms_rad": drift.at_marks(),
+            "apart_s": drift.apart_s,
+            "fallen_s": drift.fallen_s,
+        }
+        marks = ", ".join(f"{value:.3f} after {mark} s" for mark, value in drift.at_marks().items())
+        fall = "" if drift.fallen_s is None else f"; falls after {drift.fallen_s:.2f} s"
+        lines.append(f"simulator, {name}: joints differ by (rad RMS) {marks or 'nothing yet'}{fall}")
+    out = args.out or args.file.with_name(f"{args.file.stem}_replay.png")
+    title = f"{args.file.name}, from {args.start_s:g} s on"
+    result["plot"] = str(plot_drift(drifts, rollout.joint_names, title, out))
+    lines.append(result["plot"])

@@ -1,0 +1,149 @@
+"""A flight's rollout, replayed: equal bit by bit, and what is done where something is not."""
+
+import json
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from onboard.analysis.replay import replay
+from onboard.analysis.replay_sim import closed_loop, open_loop, stretch
+from onboard.cli.main import main
+from onboard.configs.errors import RolloutError
+from onboard.logging.rollout import Rollout
+from onboard.policies.policy import Policy
+from tests.analysis.flown import write_flight
+from tests.policies.models import ROBOT
+from tests.runtime.flight import Flight, plan
+
+TICKS = 120
+
+
+@pytest.fixture(scope="module")
+def flight() -> Flight:
+    """Walks, is sent to hold, walks again."""
+    flown = Flight().walk(ticks=TICKS)
+    flown.port.press("stop")
+    flown.fly(60)
+    return flown
+
+
+@pytest.fixture(scope="module")
+def walk(flight: Flight, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_flight(flight, tmp_path_factory.mktemp("walk"))
+
+
+def policy() -> Policy:
+    return Policy(plan().bundle, ROBOT)
+
+
+def changed(walk: Path, folder: Path, column: str, row: int, value: float) -> Path:
+    """A copy of the rollout with one number of a column changed."""
+    path = folder / "changed.h5"
+    path.write_bytes(walk.read_bytes())
+    with h5py.File(path, "r+") as h5:
+        h5[column][row, 3] = value
+    return path
+
+
+def test_observations_come_out_bit_by_bit_and_actions_with_them(walk: Path) -> None:
+    with Rollout(walk) as rollout:
+        found = replay(rollout, 0, policy())
+    assert found.same_machine
+    assert found.rows > TICKS
+    assert (found.left_out, found.unknown) == (0, 0)
+    assert found.obs.largest == 0.0
+    assert found.action.largest <= 1e-6
+    assert found.holds
+
+
+def test_one_changed_number_is_found_and_named(walk: Path, tmp_path: Path) -> None:
+    with Rollout(walk) as rollout:
+        row = int(rollout.policies[0].rows[50])
+    with Rollout(changed(walk, tmp_path, "rollout/q", row, 0.5), check=False) as rollout:
+        found = replay(rollout, 0, policy())
+    assert not found.holds
+    assert found.obs.rows == 1
+    assert f"row {row}, " in found.obs.where
+    assert "left_knee_joint" in found.obs.where
+
+
+def test_another_machine_is_given_its_tolerance(walk: Path, tmp_path: Path) -> None:
+    with Rollout(walk) as rollout:
+        row = int(rollout.policies[0].rows[50])
+        at = float(rollout.column("q")[row, 3])
+    path = changed(walk, tmp_path, "rollout/q", row, float(np.nextafter(np.float32(at), np.float32(1))))
+    with Rollout(path, check=False) as rollout:
+        assert not replay(rollout, 0, policy()).holds
+    with h5py.File(path, "r+") as h5:
+        h5.attrs["machine"] = json.dumps({**json.loads(h5.attrs["machine"]), "host": "somewhere-else"})
+    with Rollout(path, check=False) as rollout:
+        elsewhere = replay(rollout, 0, policy())
+    assert not elsewhere.same_machine
+    assert elsewhere.holds
+
+
+def test_rows_behind_lost_records_are_left_out(flight: Flight, tmp_path: Path) -> None:
+    first = next(k for k, row in enumerate(flight.rows) if row["policy"] == 0)
+    with Rollout(write_flight(flight, tmp_path, lost=(first + 40, first + 42))) as rollout:
+        found = replay(rollout, 0, policy())
+    assert found.rows == 39
+    assert found.left_out > 70
+    assert found.holds
+
+
+def test_a_policy_of_other_widths_is_refused(walk: Path) -> None:
+    other = policy()
+    other.raw = other.raw[:-1]
+    with Rollout(walk) as rollout, pytest.raises(RolloutError, match="give the one that was run"):
+        replay(rollout, 0, other)
+
+
+def test_the_nominal_simulator_repeats_a_nominal_walk(walk: Path) -> None:
+    with Rollout(walk) as rollout:
+        part = stretch(rollout, 1.0, 1.0, held=False)
+    again, sent = closed_loop(part, policy()), open_loop(part)
+    assert sent.rms_rad[0] == 0.0
+    assert sent.rms_rad[:10].max() < 0.03
+    assert again.apart_s is None
+    assert again.fallen_s is None
+    assert again.at_marks()["0.5"] < 0.05
+
+
+def test_without_the_right_targets_it_falls(walk: Path) -> None:
+    with Rollout(walk) as rollout:
+        part = stretch(rollout, 0.5, 2.0, held=False)
+    part.columns["action_sent"][:] = 0.0
+    drift = open_loop(part)
+    assert drift.apart_s is not None
+    assert drift.apart_s < 0.5
+
+
+def test_the_verb_says_it_in_a_line_and_draws_the_drift(
+    walk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, figures = tmp_path / "drift.png", tmp_path / "replay.json"
+    argv = ["log", "replay", str(walk), "--sim", "both", "--seconds", "1", "--out", str(out)]
+    assert main([*argv, "--json", str(figures)]) == 0
+    shown = capsys.readouterr().out
+    assert "agrees over" in shown
+    assert "closed loop: joints differ by" in shown
+    found = json.loads(figures.read_text())
+    assert found["policies"][0]["holds"] is True
+    assert set(found["drift"]) == {"open loop", "closed loop"}
+    assert out.stat().st_size > 10_000
+
+
+def test_the_verb_fails_where_something_differs(
+    walk: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Rollout(walk) as rollout:
+        row = int(rollout.policies[0].rows[50])
+    path = changed(walk, tmp_path, "policies/0/action_policy", 50, 7.0)
+    assert main(["log", "verify", str(path)]) == 1
+    capsys.readouterr()
+    assert main(["log", "replay", str(path), "--unchecked"]) == 1
+    shown = capsys.readouterr().out
+    assert "DIFFERS" in shown
+    assert f"row {row}, " in shown
