@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onboard.configs.errors import RolloutError
 from onboard.configs.loader import parse_yaml
 from onboard.logging.layout import LIMITS
-from onboard.logging.rollout import PolicyLog, Rollout
+from onboard.logging.rollout import Rollout
 from onboard.policies.command import MotionCommand
 from onboard.policies.labels import action_labels, observation_labels
 from onboard.policies.policy import Policy
@@ -112,6 +112,22 @@ def replay(rollout: Rollout, index: int, policy: Policy) -> Parity:
     )
 
 
+def bring_to(rollout: Rollout, index: int, policy: Policy, row: int) -> None:
+    """Leave a policy as it was before a row of the rollout: histories, last action, clocks, reference.
+
+    Args:
+        rollout: the log.
+        index: of the policy in the run.
+        policy: to bring there.
+        row: of the rollout, in which that policy is in charge.
+    """
+    rows = rollout.policies[index].rows
+    episode = rollout.column("episode")[rows]
+    last = int(np.searchsorted(rows, row))
+    first = int(np.searchsorted(episode, episode[last]))
+    _run_again(rollout, index, policy, slice(first, last))
+
+
 def same_machine(rollout: Rollout) -> bool:
     """Recorded on this machine, with the libraries that decide about rounding."""
     machine = json.loads(str(rollout.attributes.get("machine", "{}")))
@@ -125,18 +141,19 @@ def same_machine(rollout: Rollout) -> bool:
 
 
 def _run_again(
-    rollout: Rollout, index: int, policy: Policy
+    rollout: Rollout, index: int, policy: Policy, select: slice = slice(None)
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_]]:
-    """Observations and actions of every logged row, and which rows have a history that is known."""
+    """Observations and actions of the policy's logged rows, and which of these have a known history."""
     log = rollout.policies[index]
-    feedback = log.column("action_combined" if _feeds_combined(rollout, index) else "action_policy")
-    columns = {name: rollout.column(name)[log.rows] for name in (*_ROW, *_PROVIDED.values())}
-    starts, broken = _starts(columns, log)
+    rows = log.rows[select]
+    feedback = log.column("action_combined" if _feeds_combined(rollout, index) else "action_policy", select)
+    columns = {name: rollout.column(name)[rows] for name in (*_ROW, *_PROVIDED.values())}
+    starts, broken = _starts(columns, rows)
     resent = (columns["limit_mask"] & LIMITS["resent"]).any(axis=1)
-    rebuilt = np.empty((len(log.rows), policy.obs.size), np.float32)
-    again = np.full((len(log.rows), policy.raw.size), np.nan, np.float32)
+    rebuilt = np.empty((len(rows), policy.obs.size), np.float32)
+    again = np.full((len(rows), policy.raw.size), np.nan, np.float32)
     state, command = State(), MotionCommand()
-    for k in range(len(log.rows)):
+    for k in range(len(rows)):
         _load(state, command, columns, k)
         for signal, column in _PROVIDED.items():
             policy.provided[signal][:] = columns[column][k]
@@ -149,19 +166,21 @@ def _run_again(
     return rebuilt, again, ~broken
 
 
-def _starts(columns: dict[str, np.ndarray], log: PolicyLog) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def _starts(
+    columns: dict[str, np.ndarray], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Rows that begin an episode, and rows behind lost records of theirs."""
     new = np.diff(columns["episode"].astype(np.int64), prepend=-1) != 0
     passed = np.diff(columns["tick"].astype(np.int64), prepend=0)
     skipped = np.diff(columns["skipped_ticks"].astype(np.int64), prepend=0)
-    lost = ~new & ((passed != 1 + skipped) | (np.diff(log.rows, prepend=0) != 1))
+    lost = ~new & ((passed != 1 + skipped) | (np.diff(rows, prepend=0) != 1))
     # An episode whose first row is lost has none with step 0.
     lost |= new & (columns["step"] != 0)
     episode = np.cumsum(new)
     broken = np.zeros(len(new), bool)
     for number in np.unique(episode[lost]):
-        rows = np.flatnonzero(episode == number)
-        broken[rows[rows >= np.flatnonzero(lost & (episode == number))[0]]] = True
+        mine = episode == number
+        broken |= mine & (np.arange(len(new)) >= np.flatnonzero(lost & mine)[0])
     return new, broken
 
 

@@ -49,8 +49,9 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a rollout to simulate: columns, gains in force (n, 29), and whether the robot hangs."""
+    """A part of a rollout to simulate: first row, columns, gains in force (n, 29), whether the robot hangs."""
 
+    first: int
     columns: dict[str, np.ndarray]
     kp: NDArray[np.float32]
     kd: NDArray[np.float32]
@@ -112,7 +113,7 @@ def stretch(rollout: Rollout, start_s: float, seconds: float, *, held: bool) -> 
     if not np.isfinite(kp).all():
         raise RolloutError(f"{rollout.path}: its contract's text, and so its gains, can't be read")
     columns = {name: rollout.column(name, block) for name in _COLUMNS}
-    return Stretch(columns, kp, kd, described.fade_rows, held)
+    return Stretch(block.start, columns, kp, kd, described.fade_rows, held)
 
 
 def open_loop(part: Stretch) -> Drift:
@@ -123,7 +124,11 @@ def open_loop(part: Stretch) -> Drift:
 def closed_loop(part: Stretch, policy: Policy) -> Drift:
     """The policy once more, on the simulator's states, with the logged commands.
 
-    It starts anew at the stretch's first row. While a policy fades in, what was sent is sent again.
+    While it fades in, what was sent is sent again.
+
+    Args:
+        part: what was logged.
+        policy: as it was before the stretch's first row, see `replay.bring_to`.
     """
     state, command = State(), MotionCommand()
     columns = part.columns
@@ -131,9 +136,9 @@ def closed_loop(part: Stretch, policy: Policy) -> Drift:
     def target(physics: Physics, row: int) -> np.ndarray:
         _sense(physics, state)
         command.values[:] = columns["command"][row]
-        if row == 0:
+        if columns["step"][row] == 0:
             policy.reset(state)
-        policy.observe(state, command, int(columns["step"][row]) - int(columns["step"][0]))
+        policy.observe(state, command, int(columns["step"][row]))
         base = policy.infer()
         wanted = policy.target(base)
         policy.commit(base)

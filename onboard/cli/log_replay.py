@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import tyro
 
-from onboard.analysis.replay import Parity, replay
+from onboard.analysis.replay import Parity, bring_to, replay
 from onboard.cli.options import parse, say, write_json
 from onboard.configs.errors import ConfigError, OnboardError, RolloutError
 from onboard.configs.loader import convert, parse_yaml
@@ -149,6 +149,7 @@ def _simulate(
     if args.sim in {"closed", "both"}:
         if policy is None:
             raise ConfigError(f"--sim {args.sim}: a bench run has no policy; use --sim open")
+        bring_to(rollout, 0, policy, part.first)
         drifts["closed loop"] = closed_loop(part, policy)
     for name, drift in drifts.items():
         result["drift"][name] = {

@@ -7,7 +7,8 @@ import h5py
 import numpy as np
 import pytest
 
-from onboard.analysis.replay import replay
+from onboard.analysis.lock_step_sources import TruthSource
+from onboard.analysis.replay import bring_to, replay
 from onboard.analysis.replay_sim import closed_loop, open_loop, stretch
 from onboard.cli.main import main
 from onboard.configs.errors import RolloutError
@@ -100,15 +101,19 @@ def test_a_policy_of_other_widths_is_refused(walk: Path) -> None:
         replay(rollout, 0, other)
 
 
-def test_the_nominal_simulator_repeats_a_nominal_walk(walk: Path) -> None:
-    with Rollout(walk) as rollout:
+def test_the_nominal_simulator_repeats_a_nominal_walk(tmp_path: Path) -> None:
+    flown = Flight(sources=lambda link: [TruthSource(link)]).walk(ticks=TICKS)
+    with Rollout(write_flight(flown, tmp_path)) as rollout:
         part = stretch(rollout, 1.0, 1.0, held=False)
-    again, sent = closed_loop(part, policy()), open_loop(part)
+        walker = policy()
+        bring_to(rollout, 0, walker, part.first)
+    again, sent = closed_loop(part, walker), open_loop(part)
     assert sent.rms_rad[0] == 0.0
-    assert sent.rms_rad[:10].max() < 0.03
-    assert again.apart_s is None
-    assert again.fallen_s is None
-    assert again.at_marks()["0.5"] < 0.05
+    for drift in (again, sent):
+        assert drift.rms_rad[:10].max() < 0.02
+        assert drift.apart_s is None
+        assert drift.fallen_s is None
+    assert again.at_marks()["0.5"] < 0.02
 
 
 def test_without_the_right_targets_it_falls(walk: Path) -> None:
