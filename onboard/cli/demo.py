@@ -5,7 +5,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class Args:
     """The walking policy: folder, ONNX file, or shipped name."""
     preset: str = ""
     """Preset for a policy that does not say enough itself."""
+    provider: Literal["", "leg_odometry"] = ""
+    """What provides base velocity and contact, where the policy reads them and its contract names nobody."""
     also: Repeated = ()
     """A further policy that the script may switch to, PATH or PATH@PRESET."""
     script: str = "demo"
@@ -60,6 +62,7 @@ def run(argv: list[str]) -> int:
         config = run_config(
             policy=args.policy,
             preset=args.preset,
+            provider=args.provider,
             also=also(args.also),
             domain=domain,
             script=args.script,

@@ -13,7 +13,6 @@ from onboard.configs.events import Event, Mode, Tier, bits, names
 from onboard.configs.script import ScriptConfig, Step
 from onboard.configs.sim import load_sim
 from onboard.policies.contract import Motion
-from onboard.policies.estimators.provider import LEG_ODOMETRY
 from onboard.runtime.assembly import Plan, build_loop
 from onboard.runtime.console import Console
 from onboard.runtime.gateway import EXPIRY_MS_REALTIME
@@ -103,7 +102,7 @@ class Trial:
             port=self.port,
             watch=NoWatch(),
             sink=_Nowhere(),
-            sources=lock_step_sources(self.link, _providers(plan)),
+            sources=lock_step_sources(self.link, plan.providers),
         )
         self.metrics = TrialMetrics(WINDOW_S)
         self.trace: list[tuple[float, float, float, float, float]] = []
@@ -218,12 +217,6 @@ class Trial:
                 joint_error_rad=None if reference is None else row["q"] - reference,
             )
         )
-
-
-def _providers(plan: Plan) -> set[str]:
-    """Who must be there for what the policies and the residual read."""
-    named = {name for bundle in plan.bundles for name in bundle.contract.providers.values()}
-    return named | ({LEG_ODOMETRY} if plan.residual is not None else set())
 
 
 class _Nowhere:

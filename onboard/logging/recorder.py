@@ -1,7 +1,7 @@
 """The recorder process: owns the files of a run, so that nothing on a disk can disturb the loop.
 
     python -m onboard.runtime.recording --shm FILE --journal FILE --robot NAME
-        [--domain N --interface NAME] [--lowstate]
+        [--domain N --interface NAME] [--lowstate] [--prompt]
 
 That module hands the estimator of contact and base velocity in; this one runs by itself too, without it.
 
@@ -33,6 +33,7 @@ from onboard.logging.estimation import Estimator, EstimatorFeed
 from onboard.logging.journal import Journal, create_journal
 from onboard.logging.layout import lowstate_dtype
 from onboard.logging.lowstate import LowStateListener
+from onboard.runtime import realtime
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.idl import LOW_STATE_TOPIC, LowState
 from onboard.runtime.ports import CONTROL, GATEWAY, OPERATOR, RECORDER
@@ -196,12 +197,13 @@ def main(
     parser.add_argument("--domain", type=int, default=0)
     parser.add_argument("--interface", default="", help="listen to rt/lowstate there; without it, to nothing")
     parser.add_argument("--robot", default="", help="description of the robot, for the estimator")
+    parser.add_argument("--prompt", action="store_true", help="a policy waits for the estimates")
     parser.add_argument("--lowstate", action="store_true", help="keep every LowState sample too")
     options = parser.parse_args(argv)
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)  # the parent decides
-    with contextlib.suppress(OSError):
-        os.nice(NICE)
+    if not options.prompt:
+        realtime.yield_to_others(NICE)
     try:
         return _serve(options, make_estimator(options.robot) if options.robot else None)
     except OnboardError as error:
@@ -223,6 +225,8 @@ def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
             listener = LowStateListener(reader, stream, feed)
         recorder = Recorder(shared, journal, listener, feed)
         signal.signal(signal.SIGTERM, lambda *_: setattr(recorder, "terminated", True))
+        if options.prompt:
+            realtime.prefer(realtime.PRIORITY_RECORDER)
         while not (recorder.finished or journal.ended):
             recorder.cycle()
             recorder.rest()
@@ -231,6 +235,8 @@ def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
         if stream is not None:
             stream.finish({})
         journal.finish(recorder.facts())
+        if options.prompt:
+            realtime.yield_to_others(NICE)
         code = _convert(options.journal)
         recorder.closed()
         if recorder.parent_lost:

@@ -15,7 +15,7 @@ from onboard.configs.safety import SafetyConfig, damping_kd, load_safety, with_p
 from onboard.logging.layout import PolicyShape, record_dtype
 from onboard.logging.run_info import PolicyInfo, RunInfo, describe_run
 from onboard.policies.bundle import PolicyBundle, load_policy
-from onboard.policies.estimators.provider import Provision, Source
+from onboard.policies.estimators.provider import LEG_ODOMETRY, Provision, Source
 from onboard.policies.policy import Policy
 from onboard.policies.residual.files import ResidualBundle, load_residual
 from onboard.policies.residual.slot import NoResidual, ResidualSlot, Slot
@@ -71,6 +71,12 @@ class Plan:
     def has_odometry(self) -> bool:
         """The recorder process can estimate contact and base velocity of this robot."""
         return has_bodies(self.robot.name)
+
+    @property
+    def providers(self) -> set[str]:
+        """Names of everything that must provide what policies and the residual read."""
+        named = {name for bundle in self.bundles for name in bundle.contract.providers.values()}
+        return named | ({LEG_ODOMETRY} if self.residual is not None else set())
 
     @property
     def damping_kd(self) -> Float32Array:

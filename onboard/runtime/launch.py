@@ -117,6 +117,8 @@ def _run(
         str(journal),
         *listen,
     ]
+    if LEG_ODOMETRY in plan.providers and config.timing.realtime == "auto":
+        recorder.append("--prompt")
     if config.lowstate:
         recorder.append("--lowstate")
     with Parent(plan, shared, dds, console, recorder, say) as parent, console.signals():

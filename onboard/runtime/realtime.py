@@ -10,6 +10,8 @@ from typing import NamedTuple
 PRIORITY_GATEWAY = 60
 PRIORITY_CONTROL = 50
 PRIORITY_PARENT = 40
+PRIORITY_RECORDER = 30
+"""Only where a policy waits for what the recorder process estimates."""
 PRIORITY_ROBOT = 70
 """Of a simulated robot: the real one does not wait for this machine either."""
 
@@ -51,6 +53,20 @@ def setup_realtime(priority: int, cpu: int | None) -> RealtimeReport:
     answers = {name: _refusal(action) or "granted" for name, action in steps}
     text = ", ".join(f"{name} {answer}" for name, answer in answers.items())
     return RealtimeReport(answers["SCHED_FIFO"] == "granted", text)
+
+
+def prefer(priority: int) -> bool:
+    """SCHED_FIFO for every thread of this process and nothing else; whether it was granted."""
+    parameters = os.sched_param(priority)
+    return not _refusal(lambda: _each_thread(lambda t: os.sched_setscheduler(t, os.SCHED_FIFO, parameters)))
+
+
+def yield_to_others(nice: int) -> None:
+    """An ordinary process again, and a patient one."""
+    ordinary = os.sched_param(0)
+    _refusal(lambda: _each_thread(lambda t: os.sched_setscheduler(t, os.SCHED_OTHER, ordinary)))
+    with contextlib.suppress(OSError):
+        os.nice(nice)
 
 
 def setup_parent() -> None:

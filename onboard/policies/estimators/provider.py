@@ -86,15 +86,19 @@ class PortSource:
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
         self._row = np.zeros((), RECORDER)
+        self._made_ns: NDArray[np.int64] = self._row["contact_ns"]
+        self._contact: NDArray[np.int8] = self._row["contact"]
+        self._force: Float32Array = self._row["contact_force"]
+        self._velocity: Float32Array = self._row["base_velocity"]
         self.known = Known()
 
     def look(self) -> None:
         """Read the newest record."""
-        row, known = self._row, self.known
-        if self._ring.latest(row):
-            known.contact[:], known.contact_force[:] = row["contact"], row["contact_force"]
-            known.base_velocity[:] = row["base_velocity"]
-            known.made_ns = int(row["contact_ns"])
+        known = self.known
+        if self._ring.latest(self._row) and (made_ns := int(self._made_ns)) != known.made_ns:
+            known.contact[:], known.contact_force[:] = self._contact, self._force
+            known.base_velocity[:] = self._velocity
+            known.made_ns = made_ns
 
 
 class Provision:
@@ -140,9 +144,9 @@ class Provision:
         for source in self._sources:
             source.look()
         known = self._unknown if self._is_old(self._first) else self._first
-        self.contact[:] = known.contact
-        self.contact_force[:] = known.contact_force
-        self.base_velocity[:] = known.base_velocity
+        np.copyto(self.contact, known.contact)
+        np.copyto(self.contact_force, known.contact_force)
+        np.copyto(self.base_velocity, known.base_velocity)
         self.airborne = 0 in self.contact.tolist()
 
     def old(self, index: int) -> bool:
