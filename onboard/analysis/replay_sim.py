@@ -49,7 +49,7 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Stretch:
-    """A part of a rollout to simulate: first row, columns, gains in force (n, 29), whether the robot hangs."""
+    """Part of a rollout to simulate: first row, columns, gains in force (n, 29), whether the robot hangs."""
 
     first: int
     columns: dict[str, np.ndarray]
