@@ -12,6 +12,7 @@ VERBS = {
     "sim": "start a simulated G1 that speaks the robot's DDS topics",
     "run": "run a policy on a robot, real or simulated",
     "try": "run a policy in the in-process simulator, faster than real time",
+    "bench": "play excitation signals on a hanging robot and record them",
     "policy": "show or check what a policy expects",
     "log": "look into rollout files, plot or recover them",
     "fit": "the delta that makes the simulator behave like a recorded robot",

@@ -25,6 +25,18 @@ def arm(residual: str, given: str) -> str:
     return given or ("keep" if residual else "none")
 
 
+def gap_overrides(gain: float, latency_ms: float, friction_nm: float) -> tuple[str, ...]:
+    """Overrides of the simulator's configuration for the knobs that are not at their neutral value."""
+    knobs = {
+        "gain": (gain, 1.0),
+        "command_latency_s": (latency_ms / 1000, 0.0),
+        "friction_nm": (friction_nm, 0.0),
+    }
+    return tuple(
+        f"gap.{name}={{'*': {value!r}}}" for name, (value, neutral) in knobs.items() if value != neutral
+    )
+
+
 def run_config(**values: Any) -> RunConfig:  # noqa: ANN401 - each is checked against its field
     """A run's configuration from command-line values, checked like a file.
 

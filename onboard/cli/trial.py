@@ -16,7 +16,7 @@ from onboard.policies.contract import Motion
 from onboard.runtime.assembly import Plan, build_loop
 from onboard.runtime.console import Console
 from onboard.runtime.gateway import EXPIRY_MS_REALTIME
-from onboard.runtime.loop import ControlLoop
+from onboard.runtime.loop import ControlLoop, Sink
 from onboard.runtime.operator_input import LocalPort
 from onboard.runtime.script import Script
 from onboard.runtime.watch import NoWatch
@@ -26,6 +26,8 @@ from onboard.sim.sim_link import LockStepClock, SimLink
 WINDOW_S = (7.0, 15.0)
 """Stretch of the standard walk over which its speed is judged: 2 s after the start to the end."""
 VX_TOLERANCE_M_S = 0.15
+HANGING_M = 0.3
+"""How much higher than standing a hanging robot is held: its feet are free."""
 PUSH_S = 0.1
 PUSH_EVERY_S = 3.0
 
@@ -78,11 +80,26 @@ def _script(*steps: Step) -> ScriptConfig:
 class Trial:
     """Runs one trial; `result` then has its figures.
 
+    Args:
+        plan: of the run.
+        script: what the operator does.
+        variation: what differs from the nominal trial.
+        sink: takes the records; None keeps none.
+        hanging: the gantry holds the robot to the end, above the floor.
+
     Attributes:
         trace: (time_s, vx, vx asked, height, tilt) of every tick in mode policy, for a plot.
     """
 
-    def __init__(self, plan: Plan, script: ScriptConfig, variation: Variation) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        script: ScriptConfig,
+        variation: Variation,
+        sink: Sink | None = None,
+        *,
+        hanging: bool = False,
+    ) -> None:
         policies = plan.policies()
         start = policies[0].start_pose
         config = load_sim("g1", ["builtin.active=false", f"robot={plan.config.robot}", *variation.sim])
@@ -90,7 +107,8 @@ class Trial:
         self.plan = plan
         self.robot = SimRobot(config)
         self.robot.reset(start)
-        self.robot.physics.gantry.attach(float(self.robot.physics.truth().position_m[2]))
+        height_m = float(self.robot.physics.truth().position_m[2])
+        self.robot.physics.gantry.attach(height_m + (HANGING_M if hanging else 0.0))
         self.link = SimLink(self.robot, plan.gateway(EXPIRY_MS_REALTIME), period_ns)
         self.port = LocalPort(self.link.operator)
         self.console = Console(Script(script))
@@ -101,12 +119,13 @@ class Trial:
             clock=LockStepClock(self.link, period_ns),
             port=self.port,
             watch=NoWatch(),
-            sink=_Nowhere(),
+            sink=sink or _Nowhere(),
             sources=lock_step_sources(self.link, plan.providers),
         )
         self.metrics = TrialMetrics(WINDOW_S)
         self.trace: list[tuple[float, float, float, float, float]] = []
         self._variation = variation
+        self._hanging = hanging
         self._random = np.random.default_rng(variation.seed)
         self._motion: Motion | None = plan.bundle.contract.motion
         self._policy_ticks = 0
@@ -157,7 +176,7 @@ class Trial:
             self._tripped |= loop.gate.events
         if mode is not Mode.POLICY or loop.machine.status.stopping:
             return
-        if self.robot.physics.gantry.attached:
+        if self.robot.physics.gantry.attached and not self._hanging:
             self._let_go()
         self._push()
         self._measure(loop)

@@ -10,7 +10,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from onboard.cli.options import parse, say, write_json
-from onboard.cli.run_options import Repeated, also, arm, run_config
+from onboard.cli.run_options import Repeated, also, arm, gap_overrides, run_config
 from onboard.cli.trial import Trial, Variation, every_direction, standard_walk, whole_motion
 from onboard.configs.errors import ConfigError, OnboardError, PolicyError
 from onboard.configs.run import RunConfig
@@ -137,15 +137,7 @@ def _protocol(args: Args, contract: Contract, motion_s: float | None) -> tuple[S
 
 
 def _sim(args: Args) -> tuple[str, ...]:
-    knobs = {
-        "gain": (args.gain, 1.0),
-        "command_latency_s": (args.latency_ms / 1000, 0.0),
-        "friction_nm": (args.friction_nm, 0.0),
-    }
-    turned = (
-        f"gap.{name}={{'*': {value!r}}}" for name, (value, neutral) in knobs.items() if value != neutral
-    )
-    return (*turned, *args.sim)
+    return (*gap_overrides(args.gain, args.latency_ms, args.friction_nm), *args.sim)
 
 
 def _config(args: Args, policy: str, preset: str) -> RunConfig:

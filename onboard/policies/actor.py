@@ -24,6 +24,7 @@ class Actor(Protocol):
     raw: Float32Array
     phase: Float32Array
     hold: Float32Array
+    provided: dict[str, Float32Array]
 
     @property
     def extras(self) -> Mapping[str, NDArray[Any]]:

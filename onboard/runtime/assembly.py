@@ -14,8 +14,10 @@ from onboard.configs.run import RunConfig
 from onboard.configs.safety import SafetyConfig, damping_kd, load_safety, with_policy_overrides
 from onboard.logging.layout import PolicyShape, record_dtype
 from onboard.logging.run_info import PolicyInfo, RunInfo, describe_run
+from onboard.policies.actor import Actor
 from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.estimators.provider import LEG_ODOMETRY, Provision, Source
+from onboard.policies.excitation import Excitation, bench_bundle
 from onboard.policies.policy import Policy
 from onboard.policies.residual.files import ResidualBundle, load_residual
 from onboard.policies.residual.slot import NoResidual, ResidualSlot, Slot
@@ -107,11 +109,13 @@ class Plan:
         """Side of the A/B comparison that the first policy's ticks belong to."""
         return Arm[self.config.arm.upper()]
 
-    def policies(self) -> list[Policy]:
-        """Every policy, ready to run."""
+    def policies(self) -> list[Actor]:
+        """Every policy, ready to run; on the bench the excitation."""
+        if self.config.bench is not None:
+            return [Excitation(self.bundle, self.config.bench, self.robot)]
         return [Policy(bundle, self.robot) for bundle in self.bundles]
 
-    def slots(self, policies: Sequence[Policy]) -> list[Slot]:
+    def slots(self, policies: Sequence[Actor]) -> list[Slot]:
         """Each policy's residual slot; a residual is the first policy's."""
         first, *others = policies
         slot: Slot = NoResidual(first.raw.size, self.arm)
@@ -127,12 +131,7 @@ def make_plan(config: RunConfig) -> Plan:
         OnboardError: anything of it is missing or wrong.
     """
     robot = load_robot(config.robot)
-    provider = config.provider or None
-    first = load_policy(config.policy, robot, config.preset or None, config.policy_overrides, provider)
-    others = [
-        load_policy(choice.policy, robot, choice.preset or None, provider=provider) for choice in config.also
-    ]
-    bundles = (first, *others)
+    bundles = _bundles(config, robot)
     unfollowed = DRY_OVERRIDES if config.dry else ()
     safety = load_safety(config.safety, [*config.safety_overrides, *unfollowed])
     tables, notes = [], [f"safety override: {line}" for line in config.safety_overrides]
@@ -145,6 +144,18 @@ def make_plan(config: RunConfig) -> Plan:
     if residual is not None:
         notes += residual.notes
     return Plan(config, robot, bundles, tuple(tables), residual, tuple(notes))
+
+
+def _bundles(config: RunConfig, robot: RobotConfig) -> tuple[PolicyBundle, ...]:
+    """The run's policies, or the one excitation of a bench run."""
+    if config.bench is not None:
+        return (bench_bundle(config.bench, robot, config.timing.rate_hz),)
+    provider = config.provider or None
+    first = load_policy(config.policy, robot, config.preset or None, config.policy_overrides, provider)
+    others = [
+        load_policy(choice.policy, robot, choice.preset or None, provider=provider) for choice in config.also
+    ]
+    return (first, *others)
 
 
 def _residual(config: RunConfig, robot: RobotConfig, bundle: PolicyBundle) -> ResidualBundle | None:
@@ -170,18 +181,18 @@ def _check_rate(bundle: PolicyBundle, config: RunConfig) -> None:
         )
 
 
-def policy_shape(policy: Policy) -> PolicyShape:
+def policy_shape(policy: Actor) -> PolicyShape:
     """Widths of a policy's columns in the record."""
     extras = tuple((name, values.size) for name, values in policy.extras.items())
     return PolicyShape(policy.bundle.name, policy.obs.size, policy.raw.size, extras)
 
 
-def record_type(policies: Sequence[Policy]) -> np.dtype:
+def record_type(policies: Sequence[Actor]) -> np.dtype:
     """Type of the run's records."""
     return record_dtype([policy_shape(policy) for policy in policies])
 
 
-def run_info(plan: Plan, policies: Sequence[Policy]) -> RunInfo:
+def run_info(plan: Plan, policies: Sequence[Actor]) -> RunInfo:
     """What the rollout says about the run."""
     texts = {
         name: msgspec.yaml.encode(part).decode()
@@ -194,7 +205,7 @@ def run_info(plan: Plan, policies: Sequence[Policy]) -> RunInfo:
     return describe_run(plan.robot, infos, period_s, texts, plan.config.arm, plan.config.note)
 
 
-def _policy_info(policy: Policy, residual: ResidualBundle | None) -> PolicyInfo:
+def _policy_info(policy: Actor, residual: ResidualBundle | None) -> PolicyInfo:
     contract = msgspec.yaml.encode(policy.bundle.contract).decode()
     models = {path.rsplit("/", 1)[-1]: digest for path, digest in policy.bundle.model_paths.items()}
     if residual is None:
@@ -204,7 +215,7 @@ def _policy_info(policy: Policy, residual: ResidualBundle | None) -> PolicyInfo:
 
 def build_loop(
     plan: Plan,
-    policies: Sequence[Policy],
+    policies: Sequence[Actor],
     *,
     link: Link,
     clock: Clock,
@@ -226,7 +237,7 @@ def build_loop(
     return ControlLoop(
         link=link,
         clock=clock,
-        gate=Gate(plan.safety, plan.robot, period_s),
+        gate=Gate(plan.safety, plan.robot, period_s, settle_is_hold=config.bench is not None),
         tables=[make_tables(table, plan.robot, period_s) for table in plan.tables],
         ranges=[plan.command_ranges(index) for index in range(len(plan.bundles))],
         operator=Operator(port, config.sticks, plan.command_ranges(), period_s),

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from onboard.configs.errors import LinkError, RolloutError, SafetyRefusalError
 from onboard.configs.events import names
 from onboard.logging.convert import convert, rollout_path
-from onboard.logging.journal import create_journal
+from onboard.logging.direct import new_journal
 from onboard.logging.layout import SafetyFlag, journal_dtype
 from onboard.policies.estimators.provider import LEG_ODOMETRY, check_providers
 from onboard.runtime.assembly import Plan, record_type, run_info
@@ -79,7 +78,7 @@ def launch(
     with DdsDomain(config.domain, config.interface) as dds:
         policies = plan.policies()
         record, info = record_type(policies), run_info(plan, policies)
-        journal = _make_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
+        journal = new_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
         del policies
 
         def own_the_motors(parent: Parent) -> None:
@@ -129,22 +128,6 @@ def _run(
                 journal.unlink(missing_ok=True)
             raise
         return _outcome(parent, console, _finish_rollout(journal, say))
-
-
-def _make_journal(folder: Path, stem: str, dtype: np.dtype, meta: dict[str, object]) -> Path:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RolloutError(
-            f"--out {folder}: can't be made ({error.strerror}); name a folder to write to"
-        ) from error
-    for attempt in range(100):
-        name = f"{stem}-{attempt}" if attempt else stem
-        path = folder / f"{name}.journal"
-        if not path.exists() and not rollout_path(path).exists():
-            create_journal(path, dtype, meta)
-            return path
-    raise RolloutError(f"--out {folder}: a hundred runs began in this second; wait a moment")
 
 
 def _finish_rollout(journal: Path, say: Callable[[str], None]) -> Path | None:

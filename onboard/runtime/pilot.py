@@ -15,8 +15,8 @@ import numpy as np
 from onboard.configs.events import Mode
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.run import RunConfig
+from onboard.policies.actor import Actor
 from onboard.policies.estimators.provider import Provision
-from onboard.policies.policy import Policy
 from onboard.policies.residual.delta import Asked
 from onboard.policies.residual.slot import Slot
 from onboard.runtime.link import Float32Array, State
@@ -99,7 +99,7 @@ class Pilot:
         }
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> Actor:
         """The policy in charge."""
         return self.repertoire.policy
 

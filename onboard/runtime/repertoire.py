@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from onboard.configs.robot import N_JOINTS
-from onboard.policies.policy import Policy
+from onboard.policies.actor import Actor
 from onboard.runtime.link import Float32Array
 from onboard.runtime.motions import smooth
 from onboard.runtime.operator_input import NEXT
@@ -34,7 +34,7 @@ class Repertoire:
         wanted: index that the approach leads to, None without one.
     """
 
-    def __init__(self, policies: Sequence[Policy], period_s: float, approach_s: float) -> None:
+    def __init__(self, policies: Sequence[Actor], period_s: float, approach_s: float) -> None:
         self.policies = tuple(policies)
         self.index = 0
         self.wanted: int | None = None
@@ -47,7 +47,7 @@ class Repertoire:
         self._goal: Float32Array = np.zeros(N_JOINTS, np.float32)
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> Actor:
         """In charge."""
         return self.policies[self.index]
 
@@ -104,7 +104,7 @@ class Repertoire:
 _ARM = ("shoulder", "elbow", "wrist")
 
 
-def undriven_arms(policy: Policy) -> np.ndarray:
+def undriven_arms(policy: Actor) -> np.ndarray:
     """SDK motor indices of the arm joints that a policy leaves where its `hold` says."""
     graphs = policy.bundle.contract.graphs.values()
     driven = {joint for graph in graphs if graph.action is not None for joint in graph.action.joints}

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.configs.errors import PolicyError
+from onboard.policies.actor import Actor
 from onboard.policies.contract import Contract
-from onboard.policies.policy import Policy
 from onboard.policies.terms import CATALOGUE
 from onboard.runtime.ports import RECORDER
 from onboard.runtime.shm import Ring
@@ -122,7 +122,7 @@ class Provision:
         PolicyError: a term's provider is missing, or does not give what the term needs.
     """
 
-    def __init__(self, sources: Sequence[Source], policies: Sequence[Policy], limit_s: float) -> None:
+    def __init__(self, sources: Sequence[Source], policies: Sequence[Actor], limit_s: float) -> None:
         by_name = {source.name: source for source in sources}
         self._sources = tuple(sources)
         self._first = sources[0].known if sources else Known()
@@ -190,13 +190,13 @@ def _signal(term: str) -> str:
     return _READ_AS.get(signal, signal)
 
 
-def _used(policy: Policy, sources: dict[str, Source]) -> list[Known]:
+def _used(policy: Actor, sources: dict[str, Source]) -> list[Known]:
     names = set(policy.bundle.contract.providers.values())
     return [sources[name].known for name in sorted(names)]
 
 
 def _copies(
-    policy: Policy, sources: dict[str, Source]
+    policy: Actor, sources: dict[str, Source]
 ) -> list[tuple[Float32Array, Float32Array | NDArray[np.int8]]]:
     """Where each privileged signal of a policy stands, and where its value does."""
     wanted = {_signal(term): name for term, name in policy.bundle.contract.providers.items()}

@@ -16,7 +16,7 @@ import numpy as np
 from onboard.configs.errors import PolicyError
 from onboard.configs.events import Arm
 from onboard.configs.robot import RobotConfig
-from onboard.policies.policy import Policy
+from onboard.policies.actor import Actor
 from onboard.policies.residual.by_contact import ByContact
 from onboard.policies.residual.contract import Part, Residual
 from onboard.policies.residual.delta import Asked, Delta, Float32Array, Question
@@ -119,7 +119,7 @@ class ResidualSlot:
         PolicyError: the residual does not fit the policy, or can't be inverted.
     """
 
-    def __init__(self, bundle: ResidualBundle, policy: Policy, robot: RobotConfig, arm: Arm) -> None:
+    def __init__(self, bundle: ResidualBundle, policy: Actor, robot: RobotConfig, arm: Arm) -> None:
         config, contract = bundle.config, policy.bundle.contract
         self.config = config
         self.arm = arm
@@ -248,14 +248,14 @@ def _lowpass_share(cutoff_hz: float | None, period_s: float) -> float:
     return 1.0 if cutoff_hz is None else 1.0 - math.exp(-2 * math.pi * cutoff_hz * period_s)
 
 
-def _make_delta(bundle: ResidualBundle, policy: Policy, robot: RobotConfig, mask: Mask) -> Delta:
+def _make_delta(bundle: ResidualBundle, policy: Actor, robot: RobotConfig, mask: Mask) -> Delta:
     parts = {
         phase: _make_part(part, bundle, policy, robot, mask) for phase, part in bundle.config.parts.items()
     }
     return ByContact(parts) if bundle.config.kind == "by_contact" else parts[""]
 
 
-def _make_part(part: Part, bundle: ResidualBundle, policy: Policy, robot: RobotConfig, mask: Mask) -> Delta:
+def _make_part(part: Part, bundle: ResidualBundle, policy: Actor, robot: RobotConfig, mask: Mask) -> Delta:
     config: Residual = bundle.config
     if part.network is None:
         return LinearDelta(config, part.coefficients, mask.slots)
