@@ -1,4 +1,4 @@
-"""Every public policy stands, walks or dances with the gate on, as an independent measurement has it; slow."""
+"""Every public policy stands, walks or dances with the gate on, as measured independently; a long suite."""
 
 import json
 from pathlib import Path
