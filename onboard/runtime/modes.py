@@ -116,7 +116,7 @@ class Status(NamedTuple):
     stopping: bool = False
     """The run was asked to end."""
     limp_asked: bool = False
-    """The limp combination was pressed above damp: damp first, limp in the next tick."""
+    """The limp combination was pressed: where it led to damp, limp follows in the next tick."""
     session: int = 0
     rearm: bool = False
     finished: bool = False
@@ -247,7 +247,7 @@ def _enter(now: _Now, rule: Rule) -> Status:
         mode=rule.mode,
         ramped=rule.mode in (Mode.HOLD, Mode.POLICY) and (now.before.ramped or now.ramp_done),
         stopping=now.stopping,
-        limp_asked=rule.mode is Mode.DAMP and now.wishes.limp,
+        limp_asked=now.wishes.limp,
         session=now.before.session + started,
         rearm=started or rule.reason is Reason.REARMED,
         reason=now.stop_reason if rule.reason is None else rule.reason,
