@@ -104,14 +104,16 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
         link=link,
         clock=clock,
         port=shared["operator"],
-        watch=SharedWatch(shared, has_gateway=not config.dry),
+        watch=SharedWatch(shared, plan.safety, has_gateway=not config.dry),
         sink=shared["record"],
         sources=[PortSource(shared["recorder"])] if plan.has_odometry else [],
     )
     link.open()
     check_machine(plan.robot, link.latest().mode_machine)
     operator = Operator(shared["operator"], config.sticks, plan.command_ranges(), config.period_ns / 1e9)
-    rehearse = Rehearsal(loop, operator, SharedWatch(shared, has_gateway=not config.dry), link.warm)
+    rehearse = Rehearsal(
+        loop, operator, SharedWatch(shared, plan.safety, has_gateway=not config.dry), link.warm
+    )
     for _ in range(20):
         rehearse()
     realtime.freeze_heap()

@@ -3,6 +3,7 @@
 import numpy as np
 
 from onboard.configs.events import Event, bits
+from onboard.configs.safety import SafetyConfig
 from onboard.runtime.gateway_core import GatewayState, Reason
 from onboard.runtime.ports import GATEWAY, OPERATOR, RECORDER
 from onboard.runtime.shm import Shared
@@ -12,8 +13,6 @@ PARENT_LOST_NS = 200 * MS
 RECORDER_LOST_NS = 500 * MS
 ACCEPT_NS = 100 * MS
 """How long the gateway may take to accept a new session."""
-BEHIND_ROWS = 250
-DISK_LOW_BYTES = 500_000_000
 
 
 class SharedWatch:
@@ -21,11 +20,15 @@ class SharedWatch:
 
     Args:
         shared: the run's mapping.
+        safety: thresholds for the recorder's backlog, the free disk space and the share of bad checksums.
         has_gateway: false in a dry run.
     """
 
-    def __init__(self, shared: Shared, *, has_gateway: bool) -> None:
+    def __init__(self, shared: Shared, safety: SafetyConfig, *, has_gateway: bool) -> None:
         self._shared = shared
+        self._behind_rows = safety.limit(Event.RECORDER_BEHIND)
+        self._disk_low_bytes = safety.limit(Event.DISK_LOW) * 1e6
+        self._crc_share = safety.limit(Event.CRC_RATE)
         self._has_gateway = has_gateway
         self._gateway = np.zeros((), GATEWAY)
         self._recorder = np.zeros((), RECORDER)
@@ -59,10 +62,12 @@ class SharedWatch:
         raised = 0
         if now_ns - int(recorder["heartbeat_ns"]) > RECORDER_LOST_NS:
             raised |= bits(Event.RECORDER_DEAD)
-        if int(recorder["behind"]) > BEHIND_ROWS or recorder["full"]:
+        if int(recorder["behind"]) > self._behind_rows or recorder["full"]:
             raised |= bits(Event.RECORDER_BEHIND)
-        if int(recorder["disk_free"]) < DISK_LOW_BYTES:
+        if int(recorder["disk_free"]) < self._disk_low_bytes:
             raised |= bits(Event.DISK_LOW)
+        if float(recorder["crc_rate"]) > self._crc_share:
+            raised |= bits(Event.CRC_RATE)  # over every sample; the gate itself sees one in ten
         return raised
 
     def _look_at_gateway(self, now_ns: int, session: int, passing: bool) -> int:

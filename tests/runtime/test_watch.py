@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from onboard.configs.events import Event, bits
+from onboard.configs.safety import load_safety
 from onboard.runtime.gateway_core import GatewayState, Reason
 from onboard.runtime.ports import GATEWAY, OPERATOR, RECORDER, run_layout
 from onboard.runtime.shm import Shared
@@ -22,7 +23,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.shared = Shared.create(run_layout(np.dtype([("x", "<u8")])), folder)
-        self.watch = SharedWatch(self.shared, has_gateway=True)
+        self.watch = SharedWatch(self.shared, load_safety(), has_gateway=True)
         self.say("operator", OPERATOR, heartbeat_ns=NOW)
         self.say("recorder", RECORDER, heartbeat_ns=NOW, disk_free=10**12)
         self.say("gateway", GATEWAY, heartbeat_ns=NOW, state=GatewayState.PASSING, session=1)
@@ -59,10 +60,11 @@ def test_all_is_well(world: World) -> None:
         (
             "recorder",
             RECORDER,
-            {"heartbeat_ns": NOW, "disk_free": 10**12, "behind": 251},
+            {"heartbeat_ns": NOW, "disk_free": 10**12, "behind": 101},
             Event.RECORDER_BEHIND,
         ),
         ("recorder", RECORDER, {"heartbeat_ns": NOW, "disk_free": 499_999_999}, Event.DISK_LOW),
+        ("recorder", RECORDER, {"heartbeat_ns": NOW, "disk_free": 10**12, "crc_rate": 0.06}, Event.CRC_RATE),
         ("gateway", GATEWAY, {"state": GatewayState.DAMPING, "session": 1}, Event.GATEWAY_LATCHED),
         ("gateway", GATEWAY, {"state": GatewayState.LIMP, "session": 1}, Event.GATEWAY_LATCHED),
         (
@@ -95,4 +97,4 @@ def test_a_damping_gateway_is_no_news_while_control_damps(world: World) -> None:
 
 def test_a_dry_run_has_no_gateway(world: World) -> None:
     world.say("gateway", GATEWAY, state=GatewayState.DAMPING, session=1)
-    assert SharedWatch(world.shared, has_gateway=False).look(NOW, 1, True) == 0
+    assert SharedWatch(world.shared, load_safety(), has_gateway=False).look(NOW, 1, True) == 0
