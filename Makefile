@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 ARGS ?=
 
-.PHONY: help env demo test test-all lint format bench constraints clean
+.PHONY: help env demo test test-all lint format bench bench-gateway constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -36,8 +36,14 @@ format: env  ## let ruff rewrite the tree
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+residual-demo: env  ## record a weak simulated robot, fit the delta, judge it; ARGS="--json FILE --out DIR"
+	$(BIN)/python -m benchmarks.residual_demo $(ARGS)
+
 bench: env  ## cost of every stage beside the vendor's objects; ARGS="--json FILE"
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-gateway: env  ## time from a process's death to damping, on real DDS; ARGS="--n 100 --json FILE"
+	$(BIN)/python -m benchmarks.gateway $(ARGS)
 
 constraints: env  ## refresh constraints.txt (host-free pins)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml

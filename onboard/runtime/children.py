@@ -1,5 +1,6 @@
 """The processes of one run, as their parent sees them."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -48,11 +49,17 @@ class Child:
             return False
         return True
 
-    def kill(self) -> None:
-        """End it for certain, stopped or not, and wait until it is gone."""
+    def kill(self, patience_s: float | None = None) -> None:
+        """End it for certain, stopped or not, and wait until it is gone.
+
+        Args:
+            patience_s: wait no longer than this. From the signal on it runs no code of its own, but until
+                the kernel has freed its locked memory, which can take 20 ms, it still counts as there.
+        """
         if self._process.poll() is None:
             signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            self._process.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience_s)
 
     def complaint(self) -> str:
         """Last line that it wrote to standard error; call it once it has ended."""

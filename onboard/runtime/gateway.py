@@ -103,6 +103,7 @@ class Gateway:
         self._sent = np.zeros((), SENT)
         self._status = np.zeros((), GATEWAY)
         self._status["realtime"], self._status["rights"] = rights.fifo, rights.text.encode()
+        self._parent = os.getppid()
         self._published_number = 0
         self._repeat_at_ns = 0
         self.core = Core()
@@ -138,7 +139,8 @@ class Gateway:
             starts=int(operator["starts"]),
             damps=int(operator["damps"]),
             limps=int(operator["limps"]),
-            parent_ns=int(operator["heartbeat_ns"]),
+            # A dead parent is seen by its id, at once; the heartbeat is for one that hangs.
+            parent_ns=int(operator["heartbeat_ns"]) if os.getppid() == self._parent else 0,
             foreign=self._robot.foreign,
             control_done=bool(operator["control_done"]),
         )

@@ -3,6 +3,7 @@
     start     gateway (listens for other commanders), recorder, control
     run       every 5 ms: heartbeat, keys or script into the operator's port, look at everybody
     gateway dead or silent     kill it for certain, then damp through the standby writer
+    control hung               kill it; the gateway has damped when the last target expired
     control dead               press damp for the gateway at once; end the run
     recorder dead              a new one takes over from the ring
     end       control stops in order, the gateway's damping ends, the recorder closes and converts
@@ -33,16 +34,22 @@ from onboard.runtime.shm import Shared
 from onboard.runtime.standby import Standby
 
 MS = 1_000_000
+CONTROL_MODULE = "onboard.runtime.control"
 PERIOD_S = 0.005
 START_S = 20.0
 """How long a child may take to get ready; importing on a slow machine is most of it."""
 STOP_S = 15.0
 """Settle 3 s, hold 1 s, damp 1 s, and room."""
 CONVERT_S = 120.0
+CONTROL_HUNG_S = 1.0
+"""Without a tick for so long control is killed; the gateway has damped long before."""
 GATEWAY_LOST_MS_REALTIME = 50
 GATEWAY_LOST_MS_ORDINARY = 100
-GATEWAY_CONFIRM_MS = 20
+GATEWAY_CONFIRM_MS_REALTIME = 10
+GATEWAY_CONFIRM_MS_ORDINARY = 20
 """How long the gateway must stay silent beyond its limit before it is killed."""
+KILLED_S = 0.003
+"""From its SIGKILL to the standby's first frame: what the gateway was in the midst of sending is out."""
 
 
 def gateway_arguments(plan: Plan) -> list[str]:
@@ -233,7 +240,7 @@ class Parent:
         self._recorder = Child("recorder", self._recorder_arguments)
         self._await(self._recorder, "recorder")
         text = msgspec.json.encode(config).decode()
-        arguments = ["-m", "onboard.runtime.control", *common, "--config", text]
+        arguments = ["-m", CONTROL_MODULE, *common, "--config", text]
         self._control = Child("control", arguments, (self._wake,))
         self._await(self._control, "control")
 
@@ -268,6 +275,7 @@ class Parent:
             self._console.look_at_signals(self)  # control has not ticked yet: a press would be lost
         self._note_flag()
         self._watch_gateway(now)
+        self._watch_control(now)
         self._watch_recorder()
         self._watch_end(now)
         self._beat()
@@ -300,19 +308,28 @@ class Parent:
             return
         if not self._taken_over_ns:
             limit = GATEWAY_LOST_MS_REALTIME if self.realtime else GATEWAY_LOST_MS_ORDINARY
+            confirm = GATEWAY_CONFIRM_MS_REALTIME if self.realtime else GATEWAY_CONFIRM_MS_ORDINARY
             silent = now - int(self.status.gateway["heartbeat_ns"]) > limit * MS
             # Confirmed: when the machine was held up, the gateway gets its turn before the verdict.
             self._silent_since_ns = (self._silent_since_ns or now) if silent else 0
-            hung = silent and now - self._silent_since_ns >= GATEWAY_CONFIRM_MS * MS
+            hung = silent and now - self._silent_since_ns >= confirm * MS
             ended = gateway.exit_code is not None
             if not (hung or ended):
                 return
-            gateway.kill()
+            gateway.kill(KILLED_S)
             self._taken_over_ns = now
             self.request("gateway_lost")
             self.request("damp_request")
             self._fault("the gateway died" if ended else "the gateway was silent and was killed")
         self._standby.damp(int(self.status.gateway["mode_machine"]))
+
+    def _watch_control(self, now: int) -> None:
+        """A control process that no longer ticks is killed, so that the run ends."""
+        control, beat = self._control, int(self.status.control["heartbeat_ns"])
+        hung = beat and now - beat > CONTROL_HUNG_S * 1e9 and not self.status.control["finished"]
+        if control is not None and control.exit_code is None and hung:
+            control.kill()
+            self._fault(f"control hung: no tick for {CONTROL_HUNG_S:g} s; it was killed")
 
     def _watch_recorder(self) -> None:
         recorder = self._recorder
@@ -336,7 +353,8 @@ class Parent:
         self.status.read()
         self._note_flag()
         if not self.status.control["finished"] and self._control is not None:
-            self._fault(f"control died: {self._control.complaint()}")
+            if not any(fault.startswith("control") for fault in self.faults):
+                self._fault(f"control died: {self._control.complaint()}")
             self.press("damp")
         self.request("control_done")
         self._operator["end_reason"] = self.end_reason().encode()[:160]

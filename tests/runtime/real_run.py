@@ -40,6 +40,8 @@ class Frame(NamedTuple):
     writer: int
     damping: bool
     valid: bool
+    crc: int
+    """Of the content: a repeated target has the same."""
 
 
 class Tap:
@@ -56,7 +58,8 @@ class Tap:
         for sample in self._reader.take_all():
             valid = self._decoder.decode(sample.raw)
             damping = bool((self._decoder.kp == 0).all())
-            self.frames.append(Frame(sample.source_time_ns, sample.writer, damping, valid))
+            crc = int.from_bytes(sample.raw[-4:], "little")
+            self.frames.append(Frame(sample.source_time_ns, sample.writer, damping, valid, crc))
         return self.frames
 
 
@@ -67,20 +70,28 @@ class RealRun:
         sim: takes lines of the simulator's command language.
         tap: what goes over rt/lowcmd.
         pid: of the parent.
+
+    `program` is the module that takes the command line of `onboard`.
     """
 
     def __init__(
-        self, folder: Path, script: str, domain: int, sim: SimProcess, dds: DdsDomain, *extra: str
+        self,
+        folder: Path,
+        script: str,
+        sim: SimProcess,
+        tap: Tap,
+        *extra: str,
+        program: str = "onboard",
     ) -> None:
         self.folder = folder
         self.sim = sim
-        self.tap = Tap(dds)
+        self.tap = tap
         (folder / "script.yaml").write_text(script)
         arguments = [
             "run",
             POLICY,
             "--domain",
-            str(domain),
+            str(tap.dds.id),
             "--gantry",
             "--release",
             "--out",
@@ -88,7 +99,7 @@ class RealRun:
         ]
         arguments += ["--script", str(folder / "script.yaml"), "--json", str(folder / "run.json"), *extra]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "onboard", *arguments],
+            [sys.executable, "-m", program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -206,7 +217,7 @@ def real_run(folder: Path, script: str = RAMP, *extra: str, gantry_m: float = 0.
         hanging = ["--domain", str(domain), "--gantry", "--start-pose", "crouch"]
         hanging += ["--set", f"gantry.height_m={gantry_m}"]
         with SimProcess(hanging, folder / "sim.json") as sim:
-            run = RealRun(folder, script, domain, sim, dds, *extra)
+            run = RealRun(folder, script, sim, Tap(dds), *extra)
             try:
                 yield run
             finally:

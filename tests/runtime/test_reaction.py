@@ -25,10 +25,6 @@ def test_control_dead_while_walking_is_damped_in_time(
         until = time.monotonic() + 0.5 + 0.007 * attempt
         run.until(lambda: time.monotonic() > until)
         run.signal(number, CONTROL)
-        if number is signal.SIGSTOP:
-            until = time.monotonic() + 1.0
-            run.until(lambda: time.monotonic() > until)
-            run.signal(signal.SIGKILL, CONTROL)
         run.end()
         frames = run.tap.frames
         last = max(index for index, frame in enumerate(frames) if not frame.damping)
