@@ -60,7 +60,7 @@ def test_all_is_well(world: World) -> None:
         (
             "recorder",
             RECORDER,
-            {"heartbeat_ns": NOW, "disk_free": 10**12, "behind": 101},
+            {"heartbeat_ns": NOW, "disk_free": 10**12, "behind": 251},
             Event.RECORDER_BEHIND,
         ),
         ("recorder", RECORDER, {"heartbeat_ns": NOW, "disk_free": 499_999_999}, Event.DISK_LOW),
