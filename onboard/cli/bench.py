@@ -81,7 +81,7 @@ def run(argv: list[str]) -> int:
     """Entry of the verb; 0 when the whole protocol was played and nothing stopped it."""
     args = parse(Args, "bench", EPILOG, argv)
     protocol = load_bench(args.protocol, list(args.set))
-    plan = make_plan(_config(args, protocol))
+    plan = make_plan(bench_config(args, protocol))
     result = _in_lock_step(args, plan, protocol) if args.sim else _on_dds(plan, protocol)
     result["played"] = _played(result, plan, protocol)
     result["ok"] = result["ok"] and result["played"]
@@ -115,7 +115,8 @@ def tracking_rms_deg(path: Path) -> dict[str, float]:
         return {rollout.joint_names[slot]: float(rms[slot]) for slot in np.flatnonzero(moves)}
 
 
-def _config(args: Args, protocol: BenchProtocol) -> RunConfig:
+def bench_config(args: Args, protocol: BenchProtocol) -> RunConfig:
+    """The run that plays a protocol."""
     return run_config(
         policy=f"bench_{protocol.name}",
         bench=protocol,
