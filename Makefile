@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 ARGS ?=
 
-.PHONY: help env demo test test-all lint format bench bench-gateway constraints clean
+.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -44,6 +44,9 @@ bench: env  ## cost of every stage beside the vendor's objects; ARGS="--json FIL
 
 bench-gateway: env  ## time from a process's death to damping, on real DDS; ARGS="--n 100 --json FILE"
 	$(BIN)/python -m benchmarks.gateway $(ARGS)
+
+odometry: env  ## contact and base velocity against the simulator's truth; needs the shared policies; ARGS="--json FILE"
+	$(BIN)/python -m benchmarks.odometry $(ARGS)
 
 constraints: env  ## refresh constraints.txt (host-free pins)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
