@@ -11,6 +11,7 @@ VERBS = {
     "demo": "watch a trained policy walk a simulated G1 over real DDS",
     "sim": "start a simulated G1 that speaks the robot's DDS topics",
     "run": "run a policy on a robot, real or simulated",
+    "status": "follow a run: mode, events, timing, joints, health of every process",
     "try": "run a policy in the in-process simulator, faster than real time",
     "bench": "play excitation signals on a hanging robot and record them",
     "policy": "show or check what a policy expects",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from onboard.configs.errors import LinkError, RolloutError, SafetyRefusalError
 from onboard.configs.events import names
@@ -19,7 +20,7 @@ from onboard.runtime.dds import DdsDomain
 from onboard.runtime.dds_link import DdsLink
 from onboard.runtime.motion_switcher import MotionSwitcher
 from onboard.runtime.parent import Parent
-from onboard.runtime.ports import run_layout
+from onboard.runtime.ports import RUN, run_layout
 from onboard.runtime.remote import START, keys
 from onboard.runtime.shm import Shared
 
@@ -86,11 +87,21 @@ def launch(
                 _own_the_motors(plan, parent, say, on_release_prompt)
 
         shared = Shared.create(run_layout(record))
+        shared["run"].push(_describe(plan))
         try:
             return _run(plan, console, say, own_the_motors, each_cycle, dds, shared, journal)
         finally:
             shared.unlink()
             shared.close()
+
+
+def _describe(plan: Plan) -> np.ndarray:
+    """What runs, for those who look on."""
+    row, config = np.zeros((), RUN), plan.config
+    row["robot"], row["interface"], row["domain"] = config.robot.encode(), config.interface, config.domain
+    row["policies"] = ",".join(bundle.name for bundle in plan.bundles).encode()
+    row["dry"], row["period_ns"] = config.dry, config.period_ns
+    return row
 
 
 def _run(

@@ -9,6 +9,7 @@ sent      gateway   recorder                 one row a publication, true send ti
 gateway   gateway   control, parent, status  state, reason, heartbeat
 recorder  recorder  control, parent, status  rows, losses, link statistics, estimates
 operator  parent    control, gateway, recorder  heartbeat, buttons by key or script, requests
+run       parent    status                   what runs, written once
 ```
 """
 
@@ -128,6 +129,19 @@ OPERATOR = np.dtype(
 )
 
 
+RUN = np.dtype(
+    [
+        ("robot", TEXT),  # its description, as given to `load_robot`
+        ("policies", "S1024"),  # names with commas, in the order of their index
+        ("interface", "S64"),
+        ("domain", "<u4"),
+        ("dry", "u1"),
+        ("pad", "V3"),
+        ("period_ns", "<i8"),
+    ]
+)
+
+
 def run_layout(record: np.dtype) -> Layout:
     """Rings of one run; `record` is the row type of its policies. 30 s of rows fit."""
     return {
@@ -138,4 +152,5 @@ def run_layout(record: np.dtype) -> Layout:
         "gateway": (GATEWAY, 4),
         "recorder": (RECORDER, 4),
         "operator": (OPERATOR, 4),
+        "run": (RUN, 1),
     }

@@ -75,6 +75,12 @@ def setup_parent() -> None:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY_PARENT))
 
 
+def leave_parent() -> None:
+    """Back to an ordinary process: what follows a run (conversion, plots) must not hold others up."""
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+
+
 def freeze_heap() -> None:
     """Collect once and keep what is alive out of every later collection (a full one costs 75 ms)."""
     gc.collect()

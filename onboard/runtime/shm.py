@@ -152,15 +152,20 @@ class Shared:
         return cls(Path(name), mapping, layout)
 
     @classmethod
-    def open(cls, path: Path) -> "Shared":
+    def open(cls, path: Path, *, read_only: bool = False) -> "Shared":
         """Map what another process made; the layout is read from the file.
+
+        Args:
+            path: the mapping's file.
+            read_only: for onlookers; pushing is then impossible.
 
         Raises:
             ShmError: missing, or not made by this version.
         """
         try:
-            with path.open("r+b") as file:
-                mapping = mmap.mmap(file.fileno(), 0)
+            with path.open("rb" if read_only else "r+b") as file:
+                access = mmap.ACCESS_READ if read_only else mmap.ACCESS_WRITE
+                mapping = mmap.mmap(file.fileno(), 0, access=access)
         except (OSError, ValueError) as error:
             raise ShmError(f"{path}: no shared memory of a run there ({error})") from error
         if mapping[:8] != MAGIC:
