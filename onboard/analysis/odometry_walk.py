@@ -38,6 +38,17 @@ class Noise:
     accel_m_s2: float = 0.2
     accel_bias_m_s2: float = 0.0
     """Constant, in a random direction."""
+    tilt_rad: float = 0.0
+    """Constant error of the attitude about a random axis."""
+
+
+NOISES = {
+    "clean": Noise(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    "white": Noise(),
+    "biased accelerometer": Noise(accel_bias_m_s2=0.2),
+    "tilted": Noise(tilt_rad=0.01),
+}
+"""Sensors by name; `white` is what the estimator is judged with."""
 
 
 @dataclass(frozen=True)
@@ -116,19 +127,39 @@ def with_noise(walk: Walk, noise: Noise, seed: int) -> Walk:
     def white(values: Float64Array, deviation: float) -> Float64Array:
         return values + rng.normal(0.0, deviation, values.shape)
 
-    direction = rng.normal(size=3)
-    bias = noise.accel_bias_m_s2 * direction / np.linalg.norm(direction)
+    bias, tilt = (size * _direction(rng) for size in (noise.accel_bias_m_s2, noise.tilt_rad))
     return Walk(
         walk.step_s,
         q=white(walk.q, noise.q_rad),
         dq=white(walk.dq, noise.dq_rad_s),
         tau=white(walk.tau * (1 + rng.normal(0, noise.tau_share, walk.tau.shape[1])), noise.tau_nm),
-        quat_wxyz=white(walk.quat_wxyz, 0.5 * noise.attitude_rad),
+        quat_wxyz=white(_turned(walk.quat_wxyz, tilt), 0.5 * noise.attitude_rad),
         gyro=white(walk.gyro, noise.gyro_rad_s),
         accel=white(walk.accel, noise.accel_m_s2) + bias,
         force_n=walk.force_n,
         velocity=walk.velocity,
         fell=walk.fell,
+    )
+
+
+def _direction(rng: np.random.Generator) -> Float64Array:
+    """A random unit vector."""
+    vector = rng.normal(size=3)
+    return np.asarray(vector / np.linalg.norm(vector), np.float64)
+
+
+def _turned(quats_wxyz: Float64Array, by_rad: Float64Array) -> Float64Array:
+    """Attitudes (n, 4) seen by a body that is mounted turned by a small rotation vector (3,)."""
+    w, x, y, z = quats_wxyz.T
+    a, b, c = 0.5 * by_rad
+    return np.stack(
+        [
+            w - x * a - y * b - z * c,
+            x + w * a + y * c - z * b,
+            y + w * b + z * a - x * c,
+            z + w * c + x * b - y * a,
+        ],
+        axis=1,
     )
 
 

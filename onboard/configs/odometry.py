@@ -19,6 +19,8 @@ class Forces(Struct, frozen=True, forbid_unknown_fields=True):
         torque_nm: of a leg joint's torque, plus `torque_share` of it.
         ankle_torque_nm: the same for ankle pitch and roll.
         torque_share: of the torque's amount.
+        stop_nm: more of it where a joint is nearer than `stop_rad` to an end of its range.
+        stop_rad: that distance.
         force_n: prior of the ground's force on a foot, x, y, z of the foot's frame.
         moment_nm: prior of the ground's moment about the middle of the sole.
         sum_share: of the sum of both vertical forces, as a share of body weight.
@@ -27,6 +29,8 @@ class Forces(Struct, frozen=True, forbid_unknown_fields=True):
     torque_nm: Positive
     ankle_torque_nm: Positive
     torque_share: NotNegative
+    stop_nm: NotNegative
+    stop_rad: NotNegative
     force_n: Vector3
     moment_nm: Vector3
     sum_share: Positive

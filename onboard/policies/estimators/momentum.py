@@ -43,7 +43,7 @@ class Instant:
         com, origin, axis: (30, 3) of links and joints.
         com_velocity: (30, 3) m/s against the pelvis' origin.
         momentum: (30, 3) kg·m²/s.
-        dq: (29,) rad/s.
+        q, dq: (29,) rad and rad/s.
         foot: (2, 3, 3) world from foot.
         sole: (2, 3) m, middle of each sole.
     """
@@ -54,6 +54,7 @@ class Instant:
     axis: Float64Array
     com_velocity: Float64Array
     momentum: Float64Array
+    q: Float64Array
     dq: Float64Array
     foot: Float64Array
     sole: Float64Array
@@ -100,6 +101,7 @@ class MomentumBalance:
         self.sole_m: Float64Array = 0.5 * (low + high)
         self.sole_m[2] = low[2] - table.sole_radius_m
         self._armature = robot.armature[LEGS - 1]
+        self._range = (robot.lower[LEGS - 1], robot.upper[LEGS - 1])
         self._prior = np.array([*config.force_n, *config.moment_nm]) ** 2
         self._torque_nm = np.full((2, 6), config.torque_nm)
         self._torque_nm[:, ANKLES:] = config.ankle_torque_nm
@@ -119,7 +121,7 @@ class MomentumBalance:
         foot = turn @ pose.rotation[FEET]
         com, origin, axis, com_velocity, momentum = rows
         sole = origin[FEET] + foot @ self.sole_m
-        return Instant(turn, com, origin, axis, com_velocity, momentum, dq, foot, sole)
+        return Instant(turn, com, origin, axis, com_velocity, momentum, q, dq, foot, sole)
 
     def solve(
         self, before: Instant, after: Instant, dt: float, tau: Float64Array, specific: Float64Array
@@ -144,7 +146,8 @@ class MomentumBalance:
         foot, sole = 0.5 * (before.foot + after.foot), 0.5 * (before.sole + after.sole)
         arm = cross(axis, sole[:, None] - joint)
         equations = np.concatenate([arm @ foot, axis @ foot], axis=2)
-        wrench, variance = self._most_likely(equations, missing, tau[legs])
+        doubt = self._doubt_nm(tau[legs], after.q[legs])
+        wrench, variance = self._most_likely(equations, missing, doubt)
         return GroundForce(wrench, variance, foot[:, 2].copy(), float(force[:, 2].sum()))
 
     def with_sum(self, ground: GroundForce) -> GroundForce:
@@ -164,14 +167,20 @@ class MomentumBalance:
         wrench = ground.wrench + change * ((raised - vertical) / share)[:, None]
         return GroundForce(wrench, ground.variance, ground.up, ground.needed_n)
 
+    def _doubt_nm(self, tau: Float64Array, q: Float64Array) -> Float64Array:
+        """(2, 6) deviation of the joint torques: an end stop pushes too, and no motor feels it."""
+        config = self._config
+        stopped = (q < self._range[0] + config.stop_rad) | (q > self._range[1] - config.stop_rad)
+        doubt: Float64Array = self._torque_nm + config.torque_share * np.abs(tau) + config.stop_nm * stopped
+        return doubt
+
     def _most_likely(
-        self, equations: Float64Array, missing: Float64Array, tau: Float64Array
+        self, equations: Float64Array, missing: Float64Array, doubt_nm: Float64Array
     ) -> tuple[Float64Array, Float64Array]:
         """Mean and variance of both wrenches, given the equations' uncertainty and the prior."""
-        deviation = self._torque_nm + self._config.torque_share * np.abs(tau)
         spread = equations * self._prior
         covariance = spread @ np.swapaxes(equations, 1, 2)
-        covariance[:, range(6), range(6)] += deviation * deviation
+        covariance[:, range(6), range(6)] += doubt_nm * doubt_nm
         gain = np.swapaxes(np.linalg.solve(covariance, spread), 1, 2)
         wrench = (gain @ missing[:, :, None])[:, :, 0]
         return wrench, np.diag(self._prior) - gain @ spread

@@ -58,3 +58,20 @@ def test_no_foot_pulls(balance: MomentumBalance, walk: Walk) -> None:
     known = balance.with_sum(pulling)
     assert known.vertical_n[0] == pytest.approx(0.0, abs=1e-9)
     assert known.vertical_n[1] > pulling.vertical_n[1]
+
+
+def test_an_end_stop_is_no_ground(balance: MomentumBalance, hanging: Walk) -> None:
+    """Feet in the air, and a motor that pushes a joint against its end: what balances it is the stop."""
+    knee, pressed = 3, 60.0
+    low = float(load_robot("g1_29dof").lower[knee])
+    at = replace(
+        hanging, q=hanging.q.copy(), dq=0.0 * hanging.dq, gyro=0.0 * hanging.gyro, tau=hanging.tau.copy()
+    )
+    at.q[:] = at.q[0]
+    still = tick(balance, at, 50).vertical_n[0]
+    at.tau[:, knee] += pressed
+    pushed = tick(balance, at, 50).vertical_n[0]
+    at.q[:, knee] = low
+    stopped = tick(balance, at, 50).vertical_n[0]
+    assert abs(pushed - still) > 60.0
+    assert abs(stopped - still) < 0.35 * abs(pushed - still)
