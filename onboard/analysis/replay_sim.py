@@ -44,12 +44,13 @@ _COLUMNS = (
     "step",
     "mode",
     "episode",
+    "contact",
 )
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Part of a rollout to simulate: first row, columns, gains in force (n, 29), whether the robot hangs."""
+    """Part of a rollout to simulate: its first row, columns, gains (n, 29), and whether the robot hangs."""
 
     first: int
     columns: dict[str, np.ndarray]
@@ -57,6 +58,11 @@ class Stretch:
     kd: NDArray[np.float32]
     fade_rows: int
     held: bool
+
+    @property
+    def simulator(self) -> tuple[str, ...]:
+        """Overrides of the nominal simulator's configuration."""
+        return GANTRY if self.held else ()
 
 
 @dataclass(frozen=True)
@@ -150,8 +156,8 @@ def closed_loop(part: Stretch, policy: Policy) -> Drift:
 
 def _run(part: Stretch, target: Callable[[Physics, int], np.ndarray]) -> Drift:
     columns = part.columns
-    physics = Physics(load_sim("g1", ["builtin.active=false", *(GANTRY if part.held else ())]))
-    _start(physics, columns)
+    physics = Physics(load_sim("g1", ["builtin.active=false", *part.simulator]))
+    set_start(physics, columns, 0)
     time_s = columns["time_s"] - columns["time_s"][0]
     grid = np.rint(time_s / physics.config.timestep_s).astype(int)
     found = np.empty((len(time_s), columns["q"].shape[1]))
@@ -168,10 +174,11 @@ def _run(part: Stretch, target: Callable[[Physics, int], np.ndarray]) -> Drift:
     return Drift(time_s, found - columns["q"], tilt_rad, fallen_s)
 
 
-def _start(physics: Physics, columns: dict[str, np.ndarray]) -> None:
-    quat = columns["quat_wxyz"][0].astype(np.float64)
-    physics.reset(columns["q"][0], columns["dq"][0], quat, columns["gyro_body"][0])
-    velocity = columns["base_velocity"][0].astype(np.float64)
+def set_start(physics: Physics, columns: dict[str, np.ndarray], row: int) -> None:
+    """Put the simulated robot where a row of the log says, as far as the log knows, and at rest elsewhere."""
+    quat = columns["quat_wxyz"][row].astype(np.float64)
+    physics.reset(columns["q"][row], columns["dq"][row], quat, columns["gyro_body"][row])
+    velocity = columns["base_velocity"][row].astype(np.float64)
     if np.isfinite(velocity).all():
         mujoco.mju_rotVecQuat(physics.data.qvel[:3], velocity, quat / np.linalg.norm(quat))
         mujoco.mj_forward(physics.model.mj, physics.data)

@@ -18,6 +18,7 @@ VERBS = {
     "info": "what rollouts hold: length, end, losses, timing; enough for a residual?",
     "plot": "one picture of a rollout",
     "replay": "rebuild observations and actions and compare; repeat the run in the simulator",
+    "diagnose": "where the simulator and the robot part: by joint, time and contact phase",
     "export": "rollouts in the formats of trainers and viewers",
     "verify": "compare the checksums of rollouts",
     "recover": "make the rollout file of a journal that no recorder converted",
