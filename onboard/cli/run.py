@@ -47,6 +47,8 @@ class Args:
     """Preset for policies that do not say enough themselves."""
     provider: Literal["", "leg_odometry"] = ""
     """What provides base velocity and contact, where a policy reads them and its contract names nobody."""
+    format: str = ""
+    """Read the policy as this format: contract.yaml, deploy.yaml, metadata, holosoma or preset."""
     also: Repeated = ()
     """A further policy to switch to, PATH or PATH@PRESET; may be given several times."""
     set: Repeated = ()
@@ -137,6 +139,7 @@ def _config(args: Args) -> RunConfig:
         robot=args.robot,
         safety=args.safety,
         preset=args.preset,
+        format=args.format,
         provider=args.provider,
         also=also(args.also),
         policy_overrides=args.set,

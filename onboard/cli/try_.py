@@ -58,6 +58,8 @@ class Args:
     """Preset for a policy that does not say enough itself."""
     provider: Literal["simulator_truth", "leg_odometry"] = "simulator_truth"
     """What provides base velocity and contact, where a policy reads them and its contract names nobody."""
+    format: str = ""
+    """Read the policy as this format: contract.yaml, deploy.yaml, metadata, holosoma or preset."""
     also: Repeated = ()
     """A further policy to switch to by script, PATH or PATH@PRESET; may be given several times."""
     residual: str = ""
@@ -145,6 +147,7 @@ def _config(args: Args, policy: str, preset: str) -> RunConfig:
         policy=policy,
         robot=args.robot,
         preset=preset,
+        format=args.format,
         provider=args.provider,
         also=also(args.also),
         policy_overrides=args.set,

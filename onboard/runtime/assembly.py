@@ -151,7 +151,14 @@ def _bundles(config: RunConfig, robot: RobotConfig) -> tuple[PolicyBundle, ...]:
     if config.bench is not None:
         return (bench_bundle(config.bench, robot, config.timing.rate_hz),)
     provider = config.provider or None
-    first = load_policy(config.policy, robot, config.preset or None, config.policy_overrides, provider)
+    first = load_policy(
+        config.policy,
+        robot,
+        config.preset or None,
+        config.policy_overrides,
+        provider,
+        format_name=config.format or None,
+    )
     others = [
         load_policy(choice.policy, robot, choice.preset or None, provider=provider) for choice in config.also
     ]
