@@ -69,6 +69,8 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     interface: str = "lo"
     domain: Annotated[int, Meta(ge=0, le=230)] = 0
     preset: str = ""
+    format: str = ""
+    """Read the first policy as this format, whatever else its bundle holds; "": what it contains decides."""
     provider: str = ""
     """What provides terms that the robot can't measure, where a contract names nobody; "" refuses those."""
     policy_overrides: tuple[str, ...] = ()
