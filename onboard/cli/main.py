@@ -14,6 +14,7 @@ VERBS = {
     "status": "follow a run: mode, events, timing, joints, health of every process",
     "try": "run a policy in the in-process simulator, faster than real time",
     "bench": "play excitation signals on a hanging robot and record them",
+    "ab": "compare a policy with and without its residual: keep or drop",
     "policy": "show or check what a policy expects",
     "log": "look into rollout files, plot or recover them",
     "fit": "the delta that makes the simulator behave like a recorded robot",

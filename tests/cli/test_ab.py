@@ -1,0 +1,108 @@
+"""`onboard ab` in the simulator: schedule first, episodes in its order, the same figures from recordings."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from onboard.analysis.ab.metrics import make_subject
+from onboard.analysis.ab.schedule import Slot
+from onboard.cli import ab
+from onboard.cli.ab_flights import fly, recorded_scores
+from onboard.cli.ab_protocols import choose_protocols
+from onboard.cli.recorded_trial import RecordedTrial
+from onboard.cli.run_options import run_config
+from onboard.configs.errors import ConfigError, OnboardError, RolloutError
+from onboard.runtime.assembly import Plan, make_plan
+from tests.runtime.flight import POLICY
+
+pytest.importorskip("mujoco")
+
+ANKLES = [f"{side}_ankle_{axis}_joint" for side in ("left", "right") for axis in ("pitch", "roll")]
+WEAK = "gap.gain={'*_ankle_*': 0.6}"
+
+
+@pytest.fixture(scope="module")
+def residual(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    plain = {
+        "schema": 1,
+        "name": "ankles",
+        "kind": "linear",
+        "mode": "invert",
+        "unit": "rad",
+        "joints": ANKLES,
+        "coefficients": {joint: {"a": -0.4, "b": 0.02} for joint in ANKLES},
+    }
+    path = tmp_path_factory.mktemp("residual") / "residual.yaml"
+    path.write_text(yaml.safe_dump({"residual": plain}))
+    return path
+
+
+def planned(residual: Path, arm: str) -> Plan:
+    try:
+        return make_plan(run_config(policy=POLICY, residual=str(residual), arm=arm, gantry=True, note="slow"))
+    except OnboardError as error:
+        pytest.skip(f"{POLICY} is not installed: {error}")
+
+
+def test_an_experiment_in_the_simulator(residual: Path, tmp_path: Path) -> None:
+    planned(residual, "keep")
+    out = tmp_path / "out"
+    options = [
+        "--protocol",
+        "slow",
+        "--blocks",
+        "3",
+        "--seconds",
+        "2.5",
+        "--sim-set",
+        WEAK,
+        "--out",
+        str(out),
+    ]
+    assert ab.run([POLICY, "--residual", str(residual), *options, "--json", str(out / "r.json")]) == 0
+    result = json.loads((out / "r.json").read_text())
+    slow = result["protocols"]["slow"]
+    assert slow["falls"] == {"keep": 0, "drop": 0}
+    assert slow["deciding"] == "tracking_rad"
+    ankles = next(metric for metric in slow["metrics"] if metric["metric"] == "tracking_rad ankles")
+    assert ankles["verdict"] == "keep"
+    assert ankles["episodes"] == 12
+    assert result["residual_used"]["largest_rad"] > 0.05
+    schedule = json.loads((out / "schedule.json").read_text())["schedule"]["slow"]
+    assert [slot["arm"] for slot in schedule].count("keep") == 6
+    assert (out / "report.html").exists()
+
+
+def test_recorded_arms_give_the_figures_of_the_flown_ones(residual: Path, tmp_path: Path) -> None:
+    plans = {arm: planned(residual, arm) for arm in ("keep", "drop")}
+    script = choose_protocols(("slow",), plans["keep"], 2.5)["slow"]
+    subject = make_subject(plans["keep"].bundle, plans["keep"].robot)
+    paths, flown = [], []
+    for arm, plan in plans.items():
+        slot = Slot(0, 0, 0, arm, 7)  # type: ignore[arg-type]
+        flown.append(fly(plan, "slow", script, slot, (WEAK,), subject, lambda done_s: None).score)
+        recorded = RecordedTrial(plan, script, (WEAK,), tmp_path, seed=7)
+        paths.append(Path(recorded.run(lambda done_s: None)["rollout"]))
+    scores = recorded_scores(paths, subject, POLICY)
+    for now, then in zip(scores, flown, strict=True):
+        assert (now.protocol, now.arm, now.failed, now.aborted) == ("slow", then.arm, False, "")
+        for name in ("tracking_rad", "tracking_rad ankles", "action_rate", "torque_nm", "tilt_rad"):
+            assert now.metrics[name] == pytest.approx(then.metrics[name], rel=0.05)
+    with pytest.raises(RolloutError, match="no episode of somebody with arm"):
+        recorded_scores(paths, subject, "somebody")
+
+
+def test_the_schedule_alone_flies_nothing(residual: Path, tmp_path: Path) -> None:
+    planned(residual, "keep")
+    options = ["--schedule", "--blocks", "2", "--out", str(tmp_path)]
+    assert ab.run([POLICY, "--residual", str(residual), *options]) == 0
+    schedule = json.loads((tmp_path / "schedule.json").read_text())["schedule"]
+    assert {name: len(order) for name, order in schedule.items()} == {"slow": 8, "fast": 8, "turn": 8}
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_protocol_that_does_not_fit_is_refused(residual: Path) -> None:
+    with pytest.raises(ConfigError, match="follows no motion"):
+        choose_protocols(("motion",), planned(residual, "keep"), 5.0)
