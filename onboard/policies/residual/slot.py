@@ -36,13 +36,11 @@ class Tally:
     Attributes:
         ticks: in which a correction was computed.
         bounded: of these, at the bound in some joint.
-        largest_rad: largest correction of a joint.
         drops: how often it dropped itself.
     """
 
     ticks: int = 0
     bounded: int = 0
-    largest_rad: float = 0.0
     drops: int = 0
     why: str = ""
 
@@ -201,7 +199,7 @@ class ResidualSlot:
         except PolicyError as error:
             self._drop(str(error))
             return
-        if not math.isfinite(float(found.sum())):
+        if not math.isfinite(found.dot(found)):
             self._drop("not finite")
             return
         self._bound_and_filter(found, passed_s)
@@ -209,7 +207,7 @@ class ResidualSlot:
     def _bound_and_filter(self, found: Float32Array, passed_s: float) -> None:
         bounded = False
         if self._bound is not None:
-            bounded = bool(np.abs(found, out=self._scratch).max() > self._bound)
+            bounded = bool(np.maximum.reduce(np.abs(found, out=self._scratch)) > self._bound)
             if bounded:
                 np.minimum(found, self._bound, out=found)
                 np.maximum(found, -self._bound, out=found)
@@ -236,8 +234,6 @@ class ResidualSlot:
         np.multiply(self._filtered, np.float32(self._level), out=applied)
         np.divide(applied, mask.scale, out=self._scratch)
         self.added[mask.elements] = self._scratch
-        largest = max(float(applied.max()), -float(applied.min()))
-        self.tally.largest_rad = max(self.tally.largest_rad, largest)
         if self.arm is Arm.SHADOW:
             return base
         return np.add(base, self.added, out=self._combined)
