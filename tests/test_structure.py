@@ -17,6 +17,7 @@ LEAVES = {
         "age",
         "clock",
         "dds",
+        "external_pose",
         "free_domain",
         "gateway_core",
         "idl",

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from onboard.configs.bench import BenchProtocol
+from onboard.configs.external_pose import check_external_pose
 
 Seconds = Annotated[float, Meta(ge=0)]
 Fraction = Annotated[float, Meta(ge=0, le=1)]
@@ -94,9 +95,14 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """keep applies the residual, shadow only computes and logs it, drop does neither."""
     lowstate: bool = False
     """Record every LowState sample too."""
+    external_pose: str = ""
+    """Where a pose of the pelvis comes from, `udp:HOST:PORT` to listen on or `dds`; "" for nowhere."""
     sticks: Sticks = Sticks()
     timing: Timing = Timing()
     motions: Motions = Motions()
+
+    def __post_init__(self) -> None:
+        check_external_pose(self.external_pose)
 
     @property
     def period_ns(self) -> int:

@@ -24,6 +24,7 @@ LOW_STATE_TOPIC = "rt/lowstate"
 LOW_CMD_TOPIC = "rt/lowcmd"
 TORSO_IMU_TOPIC = "rt/secondary_imu"
 GROUND_TRUTH_TOPIC = "rt/sim/ground_truth"
+EXTERNAL_POSE_TOPIC = "rt/external_pose"
 
 
 def _zeros(number: type, count: int) -> list[object]:
@@ -124,6 +125,18 @@ class GroundTruth(IdlStruct, typename="onboard.msg.dds_.GroundTruth_"):
     linear_velocity: types.array[types.float32, 3] = field(default_factory=lambda: _zeros(float, 3))
     angular_velocity: types.array[types.float32, 3] = field(default_factory=lambda: _zeros(float, 3))
     contact_force: types.array[types.float32, 6] = field(default_factory=lambda: _zeros(float, 6))
+
+
+@dataclass
+@final
+@autoid("sequential")
+class ExternalPose(IdlStruct, typename="onboard.msg.dds_.ExternalPose_"):
+    """The pelvis as motion capture sees it; units and frames at `wire_layout.EXTERNAL_POSE`."""
+
+    stamp_ns: types.int64 = 0
+    position: types.array[types.float64, 3] = field(default_factory=lambda: _zeros(float, 3))
+    quaternion: types.array[types.float64, 4] = field(default_factory=lambda: _zeros(float, 4))
+    linear_velocity: types.array[types.float32, 3] = field(default_factory=lambda: _zeros(float, 3))
 
 
 @dataclass

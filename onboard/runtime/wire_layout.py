@@ -1,4 +1,4 @@
-"""Byte layouts of the robot's messages: serialised form (CDR, little-endian) with its 4-byte header.
+"""Byte layouts of the messages: serialised form (CDR, little-endian) with its 4-byte header.
 
 `LowState` and `LowCmd` have no variable parts, so each is one fixed layout and a numpy type can lie
 over it. One irregularity: CDR does not pad the end of a nested struct, so the `mode` byte of motor 0
@@ -118,3 +118,29 @@ GROUND_TRUTH = _packed(
 """`rt/sim/ground_truth`, the simulator's own topic: pelvis pose and velocities in the world frame,
 force of the ground on the left and the right foot in the world frame, N; `tick` of the LowState
 that was made from the same instant."""
+
+EXTERNAL_POSE = _packed(
+    [
+        ("header", "V4", 0),
+        ("stamp_ns", "<i8", 4),
+        ("position", ("<f8", 3), 12),
+        ("quaternion", ("<f8", 4), 36),
+        ("linear_velocity", ("<f4", 3), 68),
+    ],
+    80,
+)
+"""`rt/external_pose` with its header: the pelvis as somebody outside sees it. `stamp_ns` by the sender's own
+clock; position in m; quaternion w, x, y, z, world from pelvis; velocity in the pelvis frame, m/s, or NaN."""
+
+POSE_DATAGRAM = _packed(
+    [
+        ("magic", "S4", 0),
+        ("crc", "<u4", 4),
+        ("stamp_ns", "<i8", 8),
+        ("position", ("<f8", 3), 16),
+        ("quaternion", ("<f8", 4), 40),
+        ("linear_velocity", ("<f4", 3), 72),
+    ],
+    84,
+)
+"""The same as a UDP datagram; `crc` is zlib's CRC-32 of everything behind it."""
