@@ -178,18 +178,17 @@ class Parent:
             LinkError: somebody else commands the robot; nothing was sent.
             OnboardError: a child did not start, with its own words, or `before_begin` refused.
         """
-        if self.realtime:
-            realtime.setup_parent()
-        self._start()
-        self._prepare(before_begin)
-        self._say_rights()
-        self.request("begin")
-        self.started = True
-        while self._control is not None and self._control.exit_code is None:
-            self._cycle()
-            each_cycle(self)
-            time.sleep(PERIOD_S)
-        self._end()
+        with realtime.parent_rights(self.realtime):
+            self._start()
+            self._prepare(before_begin)
+            self._say_rights()
+            self.request("begin")
+            self.started = True
+            while self._control is not None and self._control.exit_code is None:
+                self._cycle()
+                each_cycle(self)
+                time.sleep(PERIOD_S)
+            self._end()
 
     def _say_rights(self) -> None:
         """Which real-time rights the system granted, and what follows where it did not."""

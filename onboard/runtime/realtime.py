@@ -4,7 +4,7 @@ import contextlib
 import ctypes
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 PRIORITY_GATEWAY = 60
@@ -69,16 +69,22 @@ def yield_to_others(nice: int) -> None:
         os.nice(nice)
 
 
-def setup_parent() -> None:
-    """SCHED_FIFO for the parent alone: children and threads start as ordinary ones."""
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(PRIORITY_PARENT))
-
-
-def leave_parent() -> None:
-    """Back to an ordinary process: what follows a run (conversion, plots) must not hold others up."""
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_OTHER | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+@contextlib.contextmanager
+def parent_rights(wanted: bool) -> Iterator[None]:
+    """SCHED_FIFO for this process while the context lasts; its children and new threads start without it."""
+    policy, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+    if wanted:
+        with contextlib.suppress(OSError):
+            fifo = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, fifo, os.sched_param(PRIORITY_PARENT))
+    try:
+        yield
+    finally:
+        # Without privileges the reset flag can't be taken back, the priority can.
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, policy | os.SCHED_RESET_ON_FORK, parameters)
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, policy, parameters)
 
 
 def freeze_heap() -> None:

@@ -36,6 +36,15 @@ def test_probing_for_rights_changes_nothing_here() -> None:
     assert os.sched_getscheduler(0) == before
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_the_parents_rights_end_with_the_run(wanted: bool) -> None:
+    before = os.sched_getscheduler(0)
+    with realtime.parent_rights(wanted):
+        if wanted and realtime.may_use_fifo():
+            assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
+    assert os.sched_getscheduler(0) == before
+
+
 def test_a_core_of_its_own_only_where_there_are_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
     assert realtime.spare_cpu(1) is None
