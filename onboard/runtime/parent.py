@@ -153,8 +153,6 @@ class Parent:
             if child is not None:
                 child.close()
         os.close(self._wake)
-        if self.realtime:
-            realtime.leave_parent()
 
     @property
     def stopping(self) -> bool:
