@@ -1,7 +1,7 @@
 """The recorder process: owns the files of a run, so that nothing on a disk can disturb the loop.
 
     python -m onboard.runtime.recording --shm FILE --journal FILE --robot NAME
-        [--domain N --interface NAME] [--lowstate] [--prompt]
+        [--domain N --interface NAME] [--external-pose SOURCE] [--lowstate] [--prompt]
 
 That module hands the estimator of contact and base velocity in; this one runs by itself too, without it.
 
@@ -26,22 +26,25 @@ from pathlib import Path
 
 import numpy as np
 
-from onboard.configs.errors import OnboardError, RolloutError
+from onboard.configs.errors import ConfigError, OnboardError, RolloutError
+from onboard.configs.external_pose import DDS, pose_address
 from onboard.logging.convert import convert, lowstate_journal
 from onboard.logging.drain import Drain
 from onboard.logging.estimation import Estimator, EstimatorFeed
 from onboard.logging.journal import Journal, create_journal
 from onboard.logging.layout import lowstate_dtype
 from onboard.logging.lowstate import LowStateListener
+from onboard.logging.pose_feed import PoseFeed
 from onboard.runtime import realtime
 from onboard.runtime.dds import DdsDomain
+from onboard.runtime.external_pose import DdsPoses, UdpPoses
 from onboard.runtime.idl import LOW_STATE_TOPIC, LowState
 from onboard.runtime.ports import CONTROL, GATEWAY, OPERATOR, RECORDER
 from onboard.runtime.shm import Shared
 
 PERIOD_S = 0.02
 LISTEN_S = 0.004
-"""Between two looks at LowState where an estimator waits for it: two samples."""
+"""Between two looks at LowState or the external pose where somebody waits for it: two samples."""
 NICE = 10
 READER_DEPTH = 512
 """LowState samples kept between two polls, one second."""
@@ -61,6 +64,7 @@ class Recorder:
         journal: of the rows.
         listener: to LowState; None where there is no robot to listen to.
         feed: of the estimator that the listener passes samples to, where there is one.
+        poses: from outside, where the run has them.
     """
 
     def __init__(
@@ -69,15 +73,17 @@ class Recorder:
         journal: Journal,
         listener: LowStateListener | None,
         feed: EstimatorFeed | None = None,
+        poses: PoseFeed | None = None,
     ) -> None:
         self._shared = shared
         self._journal = journal
         self._listener = listener
         self._feed = feed
+        self._poses = poses
         self._drain = Drain(shared["record"], shared["sent"], journal)
         self._operator = np.zeros((), OPERATOR)
         self._status = np.zeros((), RECORDER)
-        for name in ("contact_force", "base_velocity"):
+        for name in ("contact_force", "base_velocity", "external_pose", "external_velocity"):
             self._status[name] = np.nan
         self._status["contact"] = -1
         self._parent = os.getppid()
@@ -105,27 +111,41 @@ class Recorder:
         self._shared["operator"].latest(self._operator)
         if self._drain.run(now, final=final):
             self._last_row_ns = now
-        if self._listener is not None:
-            self._listener.poll(now)
+        self._listen(now)
         self._report(now)
 
     def rest(self) -> None:
-        """Wait for the next cycle. An estimator must not: its result ages, so it hears samples meanwhile."""
+        """Wait for the next cycle; samples for an estimator and poses age, so they are heard meanwhile."""
         end = time.monotonic() + PERIOD_S
-        if self._listener is None or self._feed is None:
+        aging = [feed for feed in (self._feed, self._poses) if feed is not None]
+        if not aging:
             time.sleep(PERIOD_S)
             return
         while (left := end - time.monotonic()) > 0.0:
             time.sleep(min(left, LISTEN_S))
             now = time.monotonic_ns()
-            self._listener.poll(now)
-            if self._feed.fresh:
+            self._listen(now)
+            if any(feed.fresh for feed in aging):
                 self._report(now)
+
+    def _listen(self, now_ns: int) -> None:
+        """Take what has arrived."""
+        if self._listener is not None:
+            self._listener.poll(now_ns)
+        if self._poses is not None:
+            self._poses.poll(now_ns)
 
     def facts(self) -> dict[str, object]:
         """What is known at the end of the run, for the journal's last frame."""
         names = ("received", "gaps", "reordered", "duplicates", "crc_errors")
-        counts = {f"lowstate_{name}": int(self._status[name]) for name in names} if self._listener else {}
+        counts: dict[str, object] = {}
+        if self._listener is not None:
+            counts |= {f"lowstate_{name}": int(self._status[name]) for name in names}
+        if self._poses is not None:
+            counts |= {
+                "external_pose_received": self._poses.received,
+                "external_pose_dropped": self._poses.dropped,
+            }
         rights = {f"realtime_{name}": self._rights(name, dtype) for name, dtype in _RANKED}
         return {
             "end_reason": self._end_reason(),
@@ -160,6 +180,8 @@ class Recorder:
         status, journal = self._status, self._journal
         if self._feed is not None:
             self._feed.report(status, now_ns)
+        if self._poses is not None:
+            self._poses.report(status)
         status["heartbeat_ns"], status["ready"] = now_ns, 1
         status["rows"], status["lost"] = journal.rows, journal.lost
         status["behind"], status["full"] = self._drain.behind, journal.full
@@ -196,6 +218,7 @@ def main(
     )
     parser.add_argument("--domain", type=int, default=0)
     parser.add_argument("--interface", default="", help="listen to rt/lowstate there; without it, to nothing")
+    parser.add_argument("--external-pose", default="", help="udp:HOST:PORT to listen on, or dds")
     parser.add_argument("--robot", default="", help="description of the robot, for the estimator")
     parser.add_argument("--prompt", action="store_true", help="a policy waits for the estimates")
     parser.add_argument("--lowstate", action="store_true", help="keep every LowState sample too")
@@ -219,11 +242,13 @@ def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
         stream = _open_stream(options.journal) if options.lowstate else None
         listener = None
         feed = None if estimator is None else EstimatorFeed(estimator)
+        dds = None
         if options.interface:
             dds = stack.enter_context(DdsDomain(options.domain, options.interface))
             reader = dds.reader(LOW_STATE_TOPIC, LowState, depth=READER_DEPTH)
             listener = LowStateListener(reader, stream, feed)
-        recorder = Recorder(shared, journal, listener, feed)
+        poses = _open_poses(options.external_pose, dds, stack)
+        recorder = Recorder(shared, journal, listener, feed, poses)
         signal.signal(signal.SIGTERM, lambda *_: setattr(recorder, "terminated", True))
         if options.prompt:
             realtime.prefer(realtime.PRIORITY_RECORDER)
@@ -242,6 +267,17 @@ def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
         if recorder.parent_lost:
             shared.unlink()  # nobody is left who would clean up, and nothing in it is still needed
         return code
+
+
+def _open_poses(source: str, dds: DdsDomain | None, stack: contextlib.ExitStack) -> PoseFeed | None:
+    """Listen to a source as a run's configuration names it; closed with the stack."""
+    if not source:
+        return None
+    if source == DDS:
+        if dds is None:
+            raise ConfigError("--external-pose dds: no domain is joined; give --interface, and --domain")
+        return PoseFeed(DdsPoses(dds))
+    return PoseFeed(stack.enter_context(contextlib.closing(UdpPoses(pose_address(source)))))
 
 
 def _open_stream(journal: Path) -> Journal:

@@ -7,7 +7,7 @@ record    control   recorder                 one row a tick (`logging.layout.rec
 control   control   parent, status           mode, tier, heartbeat
 sent      gateway   recorder                 one row a publication, true send times
 gateway   gateway   control, parent, status  state, reason, heartbeat
-recorder  recorder  control, parent, status  rows, losses, link statistics, estimates
+recorder  recorder  control, parent, status  rows, losses, link statistics, estimates, external pose
 operator  parent    control, gateway, recorder  heartbeat, buttons by key or script, requests
 run       parent    status                   what runs, written once
 ```
@@ -99,8 +99,14 @@ RECORDER = np.dtype(
         ("contact_force", "<f4", 2),  # N, left and right; NaN unknown
         ("base_velocity", "<f4", 3),  # m/s, body frame; NaN unknown
         ("contact_ns", "<i8"),  # when the estimate was made, 0 never
+        ("external_pose_ns", "<i8"),  # stamp of the newest external pose by its sender's clock, 0 for none
+        ("external_recv_ns", "<i8"),  # when it came by CLOCK_MONOTONIC, less what it came late
+        ("external_pose", "<f8", 7),  # m and quaternion w, x, y, z, world from pelvis
+        ("external_received", "<u8"),
+        ("external_dropped", "<u8"),  # of these: damaged, no pose, late or repeated
+        ("external_velocity", "<f4", 3),  # m/s, body frame; NaN unknown
         ("contact", "i1", 2),  # 0, 1, or -1 unknown
-        ("pad2", "V6"),
+        ("pad2", "V2"),
     ]
 )
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,12 +15,14 @@ import msgspec
 import numpy as np
 import pytest
 
+from onboard.configs.external_pose import UdpAddress
 from onboard.logging.convert import lowstate_journal, rollout_path
 from onboard.logging.journal import create_journal
 from onboard.logging.layout import blank_record, journal_dtype, record_dtype
 from onboard.logging.recovery import scan
 from onboard.runtime.dds import DdsDomain
-from onboard.runtime.idl import LOW_STATE_TOPIC, LowState
+from onboard.runtime.external_pose import PoseSender
+from onboard.runtime.idl import EXTERNAL_POSE_TOPIC, LOW_STATE_TOPIC, ExternalPose, LowState
 from onboard.runtime.ports import OPERATOR, RECORDER, SENT, run_layout
 from onboard.runtime.shm import Shared
 from onboard.runtime.wire import LowStateEncoder
@@ -240,3 +243,60 @@ def test_full_rate_stream_over_dds_is_counted_and_kept(run: Run, domain_id: int)
         np.testing.assert_array_equal(h5["lowstate/q"][:, 3], kept)
         assert '"lowstate_crc_errors": 2' in h5.attrs["facts"]
     assert not lowstate_journal(run.journal).exists()
+
+
+def heard_pose(run: Run) -> bool:
+    run.shared["recorder"].latest(run.status)
+    return bool(run.status["external_pose_ns"] == 4_000)
+
+
+def end_with_facts(run: Run, process: subprocess.Popen[str]) -> str:
+    run.ticks(1, 30)
+    assert run.stop(process) == 0
+    with h5py.File(run.rollout, "r") as h5:
+        return str(h5.attrs["facts"])
+
+
+def test_poses_by_udp_are_published_and_bad_ones_counted(run: Run) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        address = UdpAddress(*free.getsockname())
+    process = run.started("--external-pose", f"udp:{address.port}")
+    before = time.monotonic_ns()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        stranger.sendto(b"what is this", address)
+    sender = PoseSender(address)
+    sender.send(4_000, (1.0, 2.0, 0.8), (0.0, 0.0, 0.0, 1.0), (0.5, 0.0, np.nan))
+    sender.close()
+    until(lambda: heard_pose(run))
+    assert run.status["external_pose"].tolist() == [1.0, 2.0, 0.8, 0.0, 0.0, 0.0, 1.0]
+    assert np.isnan(run.status["external_velocity"]).all()
+    assert before < run.status["external_recv_ns"] <= time.monotonic_ns()
+    facts = end_with_facts(run, process)
+    assert '"external_pose_received": 2' in facts
+    assert '"external_pose_dropped": 1' in facts
+
+
+def test_poses_by_dds_are_published(run: Run, domain_id: int) -> None:
+    with DdsDomain(domain_id, "lo") as dds:
+        writer = dds.writer(EXTERNAL_POSE_TOPIC, ExternalPose)
+        arguments = ("--domain", str(domain_id), "--interface", "lo", "--external-pose", "dds")
+        process = run.started(*arguments)
+        until(lambda: writer.matched() > 0)
+        writer.write(ExternalPose(4_000, [1.0, 2.0, 0.8], [1.0, 0, 0, 0], [0.5, 0, 0]).serialize())
+        until(lambda: heard_pose(run))
+        assert run.status["external_velocity"].tolist() == [0.5, 0.0, 0.0]
+        assert '"external_pose_dropped": 0' in end_with_facts(run, process)
+
+
+def test_a_pose_source_that_can_not_be_heard_is_one_line(run: Run) -> None:
+    for source, said in (
+        ("udp:192.0.2.1:9870", "can't listen on udp 192.0.2.1:9870"),
+        ("dds", "--interface"),
+    ):
+        process = run.start("--external-pose", source)
+        assert process.wait(TIMEOUT_S) == 2
+        assert process.stderr is not None
+        complaint = process.stderr.read()
+        assert said in complaint
+        assert complaint.count("\n") == 1
