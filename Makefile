@@ -48,6 +48,9 @@ bench-gateway: env  ## time from a process's death to damping, on real DDS; ARGS
 odometry: env  ## contact and base velocity against the simulator's truth; needs the shared policies; ARGS="--json FILE"
 	$(BIN)/python -m benchmarks.odometry $(ARGS)
 
+faults: env  ## inject every fault of the list, show how fast what follows; ARGS="--json FILE"
+	$(BIN)/python -m tests.faults $(ARGS)
+
 constraints: env  ## refresh constraints.txt (host-free pins)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 

@@ -63,7 +63,7 @@ KINDS = {
     "parent_kill": Kind(PARENT, signal.SIGKILL, 110.0, since="fault"),
     "remote_stop": Kind(CONTROL, signal.SIGSTOP, 20.0, since="button"),
 }
-ATTEMPTS = 3
+ATTEMPTS = 4
 """Repetitions that did not come about (the robot was not walking, the target expired first) are repeated."""
 WALK_S = (0.5, 1.5)
 REACTION_S = 0.35
@@ -85,18 +85,14 @@ class Range:
         self._random = random.Random(seed)
         self.discarded = 0
 
-    def repeat(self, kind: Kind) -> Reaction:
-        """One repetition that came about.
-
-        Raises:
-            AssertionError: none did in several attempts.
-        """
+    def repeat(self, kind: Kind) -> Reaction | None:
+        """One repetition that came about; None when none did in several attempts."""
         for _ in range(ATTEMPTS):
             reaction = self._attempt(kind)
             if reaction is not None:
                 return reaction
             self.discarded += 1
-        raise AssertionError(f"no repetition came about in {ATTEMPTS} attempts")
+        return None
 
     def _attempt(self, kind: Kind) -> Reaction | None:
         self._sim.tell("reset")
@@ -187,9 +183,12 @@ def measure(
         for count in range(n):
             for name in names:
                 reaction = place.repeat(KINDS[name])
+                if reaction is None:
+                    say(f"{count + 1}/{n} {name}: did not come about in {ATTEMPTS} attempts")
+                    continue
                 reactions[name].append(reaction)
                 say(f"{count + 1}/{n} {name}: {reaction.ms:.1f} ms, sent after {reaction.sent_after}")
-        return {name: summarise(found) for name, found in reactions.items()}, place.discarded
+        return {name: summarise(found) for name, found in reactions.items() if found}, place.discarded
 
 
 def main() -> int:
@@ -212,7 +211,8 @@ def main() -> int:
     )
     if options.json:
         options.json.write_text(json.dumps({**rows, "machine": about}, indent=2) + "\n")
-    return 0 if all(judge(name, row) for name, row in rows.items()) else 1
+    whole = all(name in rows and rows[name]["n"] == options.n for name in options.kinds)
+    return 0 if whole and all(judge(name, row) for name, row in rows.items()) else 1
 
 
 if __name__ == "__main__":

@@ -7,12 +7,15 @@ from typing import Literal
 
 from onboard.cli.options import parse, say, write_json
 from onboard.cli.run_options import Repeated
+from onboard.configs.errors import ConfigError
+from onboard.configs.faults import sim_command
 from onboard.sim.process import Options, serve
 from onboard.sim.summary import Summary
 
 EPILOG = """examples:
   onboard sim --domain 1                            standing on the floor, built-in controller active
   onboard sim --released --gantry --keys            hanging, limp, this terminal's keys are its remote
+  onboard sim --fault tick_frozen@20                LowState repeats itself after 20 s
   onboard sim --set gap.gain.left_knee_joint=0.8    a weak knee"""
 
 
@@ -38,6 +41,8 @@ class Args:
     """key=value of the configuration, dotted keys; may be given several times."""
     script: Path | None = None
     """Timed commands, one a line: SECONDS COMMAND (the commands of standard input)."""
+    fault: Repeated = ()
+    """Fault of the list in docs/safety.md, NAME or NAME@SECONDS; may be given several times."""
     keys: bool = False
     """Read single keys of this terminal instead of lines on standard input."""
     gamepad: Path | None = None
@@ -78,6 +83,7 @@ def _options(args: Args) -> Options:
         config=args.config,
         overrides=overrides,
         script=args.script,
+        faults=tuple(_fault(text) for text in args.fault),
         keys=args.keys,
         gamepad=args.gamepad,
         viewer=args.viewer,
@@ -85,6 +91,18 @@ def _options(args: Args) -> Options:
         realtime=args.realtime,
         with_parent=args.with_parent,
     )
+
+
+def _fault(text: str) -> tuple[float, str]:
+    """When a fault begins, and the command that causes it."""
+    name, at, seconds = text.partition("@")
+    try:
+        time_s = float(seconds) if at else 0.0
+    except ValueError:
+        time_s = -1.0
+    if not 0.0 <= time_s < float("inf"):
+        raise ConfigError(f"--fault {text}: '{seconds}' is no time in seconds; give NAME@SECONDS")
+    return time_s, sim_command(name)
 
 
 def _table(summary: Summary) -> str:

@@ -122,7 +122,7 @@ class RunView:
 
     def _describe_state(self) -> dict[str, Any]:
         control, row = self._status.control, self._row
-        index = int(row["policy"])
+        index = int(row["policy"]) if self._seen else -1
         return {
             "mode": Mode(int(control["mode"])).name.lower(),
             "reason": _text(control["reason"]),
@@ -157,6 +157,8 @@ class RunView:
 
     def _describe_joints(self) -> dict[str, Any]:
         robot, row = self._robot, self._row
+        if not self._seen:
+            return {}
         margin = np.where(robot.valid, np.minimum(row["q"] - robot.lower, robot.upper - row["q"]), np.inf)
         heat = row["motor_temperature"]
         share = np.abs(row["tau_est"]) / robot.effort

@@ -39,17 +39,17 @@ def _duration(rule: EventRule) -> str:
     return "1 tick" if rule.ticks == 1 else f"{rule.ticks} ticks"
 
 
-def with_table(text: str, table: str) -> str:
+def with_table(text: str, table: str, begin_mark: str = BEGIN, end_mark: str = END) -> str:
     """`text` with what stands between the two marks replaced by `table`.
 
     Raises:
         ValueError: a mark is missing.
     """
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
+    head, begin, rest = text.partition(begin_mark)
+    _, end, tail = rest.partition(end_mark)
     if not begin or not end:
-        raise ValueError(f"expected the lines {BEGIN!r} and {END!r} around the table")
-    return f"{head}{BEGIN}\n\n{table}\n\n{END}{tail}"
+        raise ValueError(f"expected the lines {begin_mark!r} and {end_mark!r} around the table")
+    return f"{head}{begin_mark}\n\n{table}\n\n{end_mark}{tail}"
 
 
 def main(page: Path) -> None:

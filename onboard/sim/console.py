@@ -12,9 +12,12 @@ gantry height 0.75     go up or down to a height
 gantry release         let go
 push 60 0 0 0.1        force in N (world frame) on the torso for so many seconds; a link may follow
 mode ai                put a built-in controller in charge; `mode none` releases it
-fault lost 5           samples of LowState: lost, corrupt, frozen, backwards (tick)
+fault lost 5           samples of LowState: lost, corrupt, frozen, backwards (tick), nan, quaternion
+                       (of a wrong length), flipped (IMU upside down)
 fault mode_machine 6   report another robot type
 fault motor left_knee_joint 1       motorstate bits
+fault encoder left_knee_joint 3     radians that its encoder reports too much
+fault torque left_knee_joint 200    N·m that it reports
 fault heat left_knee_joint 125      a winding's temperature in degrees C
 reset                  start pose again
 quit                   end
@@ -31,6 +34,7 @@ from onboard.sim.remote import AXES
 from onboard.sim.robot import SimRobot
 
 PRESS_S = 0.2
+_SAMPLE_FAULTS = ("lost", "corrupt", "frozen", "backwards", "nan", "quaternion", "flipped")
 Action = Callable[[SimRobot], object]
 """What one line does to a robot."""
 
@@ -110,9 +114,9 @@ def _mode(name: str) -> Action:
 
 
 def _fault(kind: str, *arguments: str) -> Action:
-    if kind in ("motor", "heat"):
+    if kind in ("motor", "heat", "encoder", "torque"):
         return _motor_fault(kind, *arguments)
-    _choice(kind, "lost", "corrupt", "frozen", "backwards", "mode_machine")
+    _choice(kind, *_SAMPLE_FAULTS, "mode_machine")
     (text,) = arguments
     number = int(text)
     if number < 0:
@@ -120,17 +124,18 @@ def _fault(kind: str, *arguments: str) -> Action:
     return lambda robot: setattr(robot.faults, kind, number)
 
 
-def _motor_fault(kind: str, joint: str, value: str) -> Action:
-    if kind == "motor":
-        bits = np.uint32(int(value, 0))
+def _motor_fault(kind: str, joint: str, text: str) -> Action:
+    value = float(np.uint32(int(text, 0))) if kind == "motor" else _number(text)
 
-        def report(robot: SimRobot) -> None:
-            robot.motor_fault[robot.physics.model.robot.slot(joint)] = bits
-    else:
-        celsius = _number(value)
-
-        def report(robot: SimRobot) -> None:
-            robot.thermal.forced[robot.physics.model.robot.slot(joint), 1] = celsius
+    def report(robot: SimRobot) -> None:
+        slot = robot.physics.model.robot.slot(joint)
+        if kind == "motor":
+            robot.motor_fault[slot] = np.uint32(value)
+        elif kind == "heat":
+            robot.thermal.forced[slot, 1] = value
+        else:
+            faulty = robot.faults.offset_rad if kind == "encoder" else robot.faults.torque_nm
+            faulty[slot] = value
 
     return report
 
@@ -176,8 +181,8 @@ _COMMANDS: dict[str, tuple[str, Callable[..., Action]]] = {
     "push": ("push FX FY FZ SECONDS [LINK], for example: push 60 0 0 0.1", _push),
     "mode": ("mode NAME, for example: mode ai; mode none releases", _mode),
     "fault": (
-        "fault lost|corrupt|frozen|backwards SAMPLES, fault mode_machine NUMBER, fault motor JOINT BITS, "
-        "or fault heat JOINT CELSIUS",
+        f"fault {'|'.join(_SAMPLE_FAULTS)} SAMPLES, fault mode_machine NUMBER, fault motor JOINT BITS, "
+        "fault encoder JOINT RAD, fault torque JOINT NM, or fault heat JOINT CELSIUS",
         _fault,
     ),
     "reset": ("reset", _reset),

@@ -56,6 +56,8 @@ class Options:
     """key=value of the configuration, dotted keys."""
     script: Path | None = None
     """Timed commands: lines of SECONDS COMMAND."""
+    faults: tuple[tuple[float, str], ...] = ()
+    """Further timed commands: seconds and command, in any order."""
     keys: bool = False
     """Single keys of this terminal instead of lines on standard input."""
     gamepad: Path | None = None
@@ -87,6 +89,7 @@ class SimProcess:
         self.robot = SimRobot(self.config)
         self._options = options
         self._script = Script.read(options.script) if options.script else None
+        self._faults = Script([(at, console.parse(line)) for at, line in sorted(options.faults)])
         self._gamepad = Gamepad(options.gamepad) if options.gamepad else None
         self._topics = Topics(domain, self.robot)
         self._switcher = MotionSwitcherResponder(domain, names=(self.config.builtin.name,))
@@ -139,8 +142,9 @@ class SimProcess:
     def _look_at_hands(self) -> None:
         if self._gamepad is not None:
             self._gamepad.update(self.robot.remote)
-        actions = [] if self._script is None else self._script.due(self.robot.physics.time_s)
-        commands: list[console.Action | str] = [*actions, *self._hands.lines()]
+        time_s = self.robot.physics.time_s
+        actions = [] if self._script is None else self._script.due(time_s)
+        commands: list[console.Action | str] = [*actions, *self._faults.due(time_s), *self._hands.lines()]
         for command in commands:
             self._act(command)
         if self._viewer is not None:

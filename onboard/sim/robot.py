@@ -139,6 +139,7 @@ class SimRobot:
         out.gyro_body[...] = pelvis[4:7]
         out.accel_body[...] = pelvis[7:]
         out.remote[...] = np.frombuffer(self.remote.encode(self.physics.time_s), np.uint8)
+        self.faults.spoil(out)
 
     @property
     def torso_imu(self) -> Float64Array:

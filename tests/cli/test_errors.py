@@ -190,3 +190,18 @@ def test_every_verb_explains_itself_with_an_example(capfd: pytest.CaptureFixture
         main([verb, "--help"])
     assert stop.value.code == 0
     assert f"onboard {verb}" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("meteor", "fault 'meteor' is not in the list; the simulator knows: "),
+        ("control_kill@3", "fault 'control_kill' is not one of the robot's"),
+        ("tick_frozen@soon", "'soon' is no time in seconds; give NAME@SECONDS"),
+        ("tick_frozen@-1", "'-1' is no time in seconds"),
+    ],
+)
+def test_a_fault_that_the_simulator_cannot_cause(
+    fault: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert message in one_line(capfd, "sim", "--domain", "1", "--fault", fault)

@@ -123,6 +123,13 @@ class RealRun:
         return self._status.mode
 
     @property
+    def velocity(self) -> tuple[float, float, float]:
+        """Velocity command that control follows; after a look at `mode`."""
+        assert self._status is not None
+        vx, vy, wz = (float(value) for value in self._status.control["velocity"])
+        return vx, vy, wz
+
+    @property
     def running(self) -> bool:
         """The parent has not ended."""
         return self._process.poll() is None
@@ -210,14 +217,16 @@ def _processes(part: str) -> list[int]:
 
 
 @contextmanager
-def real_run(folder: Path, script: str = RAMP, *extra: str, gantry_m: float = 0.9) -> Iterator[RealRun]:
+def real_run(
+    folder: Path, script: str = RAMP, *extra: str, gantry_m: float = 0.9, program: str = "onboard"
+) -> Iterator[RealRun]:
     """A robot on the gantry and a run that releases and commands it."""
     plan()  # skips where the policy is not installed
     with free_domain_id() as domain, DdsDomain(domain, "lo") as dds:
         hanging = ["--domain", str(domain), "--gantry", "--start-pose", "crouch"]
         hanging += ["--set", f"gantry.height_m={gantry_m}"]
         with SimProcess(hanging, folder / "sim.json") as sim:
-            run = RealRun(folder, script, sim, Tap(dds), *extra)
+            run = RealRun(folder, script, sim, Tap(dds), *extra, program=program)
             try:
                 yield run
             finally:

@@ -1,9 +1,11 @@
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from onboard.configs.errors import ConfigError
+from onboard.runtime.link import State
 from onboard.runtime.remote import DAMP, LIMP, Button, keys, sticks
 from onboard.sim.console import QuitError, parse
 from onboard.sim.hands import KEYS
@@ -91,6 +93,27 @@ def test_faults(robot: SimRobot) -> None:
         parse("fault heat tail 125")(robot)
 
 
+def test_sensor_faults_change_what_is_reported_for_as_long_as_told(robot: SimRobot) -> None:
+    state = State()
+    for line in ("fault nan 1", "fault quaternion 2", "fault flipped 3"):
+        parse(line)(robot)
+    parse("fault encoder left_knee_joint 3")(robot)
+    parse("fault torque left_knee_joint -200")(robot)
+    knee = float(robot.physics.sensors.joints[0][3])
+    lengths, first, upright = [], [], []
+    for _ in range(4):
+        robot.sense(state)
+        w, x, y, z = (float(value) for value in state.quat_wxyz)
+        lengths.append(round(math.sqrt(w * w + x * x + y * y + z * z), 3))
+        first.append(math.isnan(float(state.q[0])))
+        upright.append(w * w + z * z > x * x + y * y)
+        assert state.q[3] == pytest.approx(knee + 3)
+        assert state.tau_est[3] == -200
+    assert first == [True, False, False, False]
+    assert lengths == [1.2, 1.2, 1.0, 1.0]
+    assert upright == [False, False, False, True]
+
+
 def test_quit(robot: SimRobot) -> None:
     with pytest.raises(QuitError):
         parse("quit")(robot)
@@ -115,6 +138,7 @@ def test_quit(robot: SimRobot) -> None:
         ("fault lost -3", "expected fault"),
         ("fault melt 3", "expected fault"),
         ("fault motor left_knee_joint", "expected fault"),
+        ("fault encoder left_knee_joint nan", "expected fault"),
         ("quit now", "expected quit"),
     ],
 )

@@ -196,6 +196,22 @@ def test_faults_are_on_the_wire(start_sim: StartSim, domain: DdsDomain) -> None:
     assert listen(lambda: state.mode_machine == 6)
 
 
+def test_a_fault_of_the_list_begins_at_its_time(start_sim: StartSim, domain: DdsDomain) -> None:
+    start_sim("--fault", "mode_machine@0.3", "--fault", "motor_warning")
+    states = domain.reader(idl.LOW_STATE_TOPIC, idl.LowState, depth=512)
+    decoder, state = LowStateDecoder(), State()
+
+    def faulty() -> bool:
+        sample = states.take()
+        if sample is not None and decoder.decode(sample.raw, state) and state.mode_machine == 6:
+            assert state.robot_tick >= 300
+            return True
+        return False
+
+    assert until(faulty)
+    assert state.motor_fault[3] == 0x10
+
+
 def test_a_script_plays_and_the_duration_ends_it(start_sim: StartSim, tmp_path: Path) -> None:
     script = tmp_path / "script.txt"
     script.write_text("0.0 gantry release\n0.1 mode none\n0.2 quit\n", encoding="utf-8")
