@@ -98,3 +98,17 @@ def test_nothing_to_fit_is_one_line(
     assert "did you mean 'left_knee_joint'" in capsys.readouterr().err
     assert main(["fit", str(logs[0]), "--out", str(tmp_path / "none/r.yaml")]) == 2
     assert "its folder does not exist" in capsys.readouterr().err
+
+
+def test_a_network_goes_into_a_file_beside_its_residual(
+    logs: tuple[Path, Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "ankle.yaml"
+    argv = ["fit", *map(str, logs[:2]), "--kind", "network", "--joints", "left_ankle_pitch_joint"]
+    assert main([*argv, "--hidden", "4", "--frames", "2", "--out", str(out)]) == 0
+    shown = capsys.readouterr().out
+    assert str(tmp_path / "ankle.onnx") in shown
+    assert shown.splitlines()[-1].startswith("network: tracking error")
+    bundle = load_residual(out, ROBOT, None)
+    assert bundle.config.kind == "onnx"
+    assert main([*argv, "--frames", "9", "--out", str(out)]) == 2

@@ -56,15 +56,18 @@ class Settings:
     Attributes:
         joints: knob to (m, joints of the model).
         latency_s: (m,).
+        network: (m, features, outputs) output layers of a delta network, rad; None without one.
     """
 
     joints: Mapping[str, Float64Array]
     latency_s: Float64Array
+    network: Float64Array | None = None
 
     def repeated(self, times: int) -> "Settings":
         """Every simulation `times` times in a row."""
         joints = {name: values.repeat(times, axis=0) for name, values in self.joints.items()}
-        return Settings(joints, self.latency_s.repeat(times))
+        network = None if self.network is None else self.network.repeat(times, axis=0)
+        return Settings(joints, self.latency_s.repeat(times), network)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from onboard.analysis.fit.features import Features
 from onboard.analysis.fit.held import BASE_INERTIA_KG_M2, TIMESTEP_S
 from onboard.analysis.fit.knobs import Float64Array
 from onboard.analysis.fit.trajectory import LEAD_ROWS, Trajectory
@@ -40,6 +41,16 @@ class Recorded:
         self.steps = np.maximum(np.diff(on_grid), 1)
         turned = np.diff(self.gyro_body, axis=1) / np.diff(self._time_s)[..., None]
         self.moment_nm = BASE_INERTIA_KG_M2 * turned
+
+    def frames(self, log: NDArray[np.intp], features: Features | None) -> Float64Array:
+        """(simulations, frames, values) what a network saw before the start; empty without one."""
+        if features is None:
+            return np.zeros((len(log), 0, 0))
+        frames = np.zeros((len(log), features.frames, 2 * len(features.columns)))
+        for row in range(LEAD_ROWS):
+            error = self.target[log, row] - self.q[log, row]
+            frames = features.push(frames, error, self.dq[log, row])
+        return frames
 
     def in_force(self, row: int, log: NDArray[np.intp], latency_s: Float64Array) -> Float64Array:
         """Targets during the physics steps that follow a row, means over each step.

@@ -7,6 +7,7 @@ from msgspec import Struct
 import onboard
 from onboard.analysis.fit.fit import Explained, Fit
 from onboard.analysis.fit.knobs import KNOBS, LATENCY
+from onboard.analysis.fit.network import NetworkFit
 from onboard.analysis.fit.solve import joint_rms_deg
 from onboard.analysis.fit.trajectory import EXCITED_RAD, SWING_RAD_S, excited
 from onboard.configs.robot import RobotConfig
@@ -82,6 +83,24 @@ def report(fit: Fit, robot: RobotConfig) -> Report:
 def simulator(fit: Fit) -> str:
     """What the robot was compared with, exactly enough to make it again."""
     return f"MuJoCo {mujoco.__version__}, g1_29dof.xml sha256 {fit.held.sha256}, pelvis as recorded"
+
+
+def network_figures(fit: Fit, found: NetworkFit, robot: RobotConfig) -> KindReport:
+    """The figures of a network; its weights stand in its file."""
+    sides = [side for each in (found.fitted, found.held_out) for side in (each.before, each.after)]
+    errors = [joint_rms_deg(side) for side in sides]
+    names = _names(fit, robot)
+    return KindReport(
+        before_deg=found.fitted.before_deg,
+        after_deg=found.fitted.after_deg,
+        heldout_before_deg=found.held_out.before_deg,
+        heldout_after_deg=found.held_out.after_deg,
+        latency_s=found.latency_s,
+        coefficients={name: {} for name in names},
+        joints={name: JointErrors(*each) for name, *each in zip(names, *errors, strict=True)},
+        iterations=found.iterations,
+        fit_s=found.seconds,
+    )
 
 
 def headline(kind: str, figures: KindReport) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 from mujoco.rollout import Rollout as Pool
 from numpy.typing import NDArray
 
+from onboard.analysis.fit.features import Features
 from onboard.analysis.fit.held import BASE_Q, BASE_V, HeldModel
 from onboard.analysis.fit.knobs import Float64Array, Settings
 from onboard.analysis.fit.recorded import Recorded
@@ -38,10 +39,15 @@ class Shooter:
         held: what is simulated.
         trajectories: what was recorded.
         threads: of the pool; as many as this process may use by default.
+        features: what a delta network sees, for settings that have one.
     """
 
     def __init__(
-        self, held: HeldModel, trajectories: Sequence[Trajectory], threads: int | None = None
+        self,
+        held: HeldModel,
+        trajectories: Sequence[Trajectory],
+        threads: int | None = None,
+        features: Features | None = None,
     ) -> None:
         self.held = held
         self.trajectories = tuple(trajectories)
@@ -51,6 +57,7 @@ class Shooter:
         self._data = [mujoco.MjData(held.mj) for _ in range(count)]
         self._recorded = Recorded(held.slots, self.trajectories, self.rows)
         self._models: list[mujoco.MjModel] = []
+        self._features = features
 
     def __enter__(self) -> "Shooter":
         return self
@@ -79,6 +86,7 @@ class Shooter:
         # Views into the state: what is read and written at every tick.
         q, base_dq, dq = np.split(state[:, _Q:], [width, width + BASE_V], axis=1)
         q[:], dq[:] = logs.q[log, LEAD_ROWS], logs.dq[log, LEAD_ROWS]
+        frames = logs.frames(log, self._features)
         found = np.empty((self.rows, len(log), width))
         found[0] = q
         for row in range(self.rows - 1):
@@ -87,6 +95,9 @@ class Shooter:
             target = logs.in_force(row, log, every.latency_s)
             control = np.zeros((len(log), target.shape[1], width + BASE_V + width))
             control[..., :width] = target + _delta(every, target, q, dq)
+            if self._features is not None and every.network is not None:
+                frames = self._features.push(frames, target.mean(axis=1) - q, dq)
+                control[..., self._features.columns] += self._features.delta(frames, every.network)[:, None]
             control[..., width : width + BASE_V] = logs.moment_nm[log, now, None]
             states, _ = self._pool.rollout(models, self._data, state, control, control_spec=_CONTROL)
             state[:] = states[np.arange(len(log)), logs.steps[log, row] - 1]

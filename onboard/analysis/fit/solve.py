@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import mujoco.minimize
 import numpy as np
 from numpy.typing import NDArray
 
+from onboard.analysis.fit.features import Features
 from onboard.analysis.fit.held import HeldModel
 from onboard.analysis.fit.knobs import (
     LATENCY,
@@ -67,6 +69,17 @@ class Solution:
             if parameter.column is not None and parameter.knob != LATENCY:
                 found.setdefault(parameter.knob, {})[parameter.column] = value
         return found
+
+
+class Tunable(Protocol):
+    """Scaled numbers that a solver may turn."""
+
+    @property
+    def bounds(self) -> tuple[Float64Array, Float64Array]:
+        """Lower and upper bounds."""
+
+    def settings(self, scaled: Float64Array) -> Settings:
+        """Points (parameters, m) to what m simulations need."""
 
 
 class Target:
@@ -135,20 +148,39 @@ def solve(
             if solution is not None:
                 start = parameters.start_at(solution.parameters, solution.scaled)
             done = 0 if solution is None else solution.iterations
-            scaled, iterations = _descend(target, parameters, start, done, progress)
+            scaled, iterations = descend(target, parameters, start, done, progress)
             solution = Solution(parameters, scaled, iterations, time.perf_counter() - begin)
     if solution is None:
         raise ValueError(f"no stages for {kind}")
     return solution
 
 
-def _descend(
-    target: Target, parameters: Parameters, start: Float64Array, done: int, progress: Progress
+def descend(
+    target: Target,
+    parameters: Tunable,
+    start: Float64Array,
+    done: int,
+    progress: Progress,
+    ridge_rad: float = 0.0,
+    most: int = MAX_ITERATIONS,
 ) -> tuple[Float64Array, int]:
-    """One run of the solver; the scaled numbers and the iterations so far."""
+    """One run of the solver; the scaled numbers and the iterations so far.
+
+    Args:
+        target: errors to make small.
+        parameters: what may be turned.
+        start: scaled.
+        done: iterations before.
+        progress: see `Progress`.
+        ridge_rad: error that a scaled number costs for every unit that it is away from the start.
+        most: iterations.
+    """
 
     def residual(scaled: Float64Array) -> Float64Array:
-        return target.residual(parameters.settings(scaled))
+        errors = target.residual(parameters.settings(scaled))
+        if not ridge_rad:
+            return errors
+        return np.concatenate([errors, ridge_rad * (scaled - start[:, None])])
 
     def after(trace: list[mujoco.minimize.IterLog]) -> None:
         # Its objective is half the sum of squares.
@@ -162,7 +194,7 @@ def _descend(
         eps=DIFFERENCE,
         xtol=STEP_TOLERANCE,
         gtol=GRADIENT_TOLERANCE,
-        max_iter=MAX_ITERATIONS,
+        max_iter=most,
         verbose=mujoco.minimize.Verbosity.SILENT,
         iter_callback=after,
     )
@@ -203,10 +235,14 @@ class Comparison:
 
 
 def compare(
-    held: HeldModel, trajectories: Sequence[Trajectory], columns: NDArray[np.intp], settings: Settings
+    held: HeldModel,
+    trajectories: Sequence[Trajectory],
+    columns: NDArray[np.intp],
+    settings: Settings,
+    features: Features | None = None,
 ) -> Comparison:
     """Simulate once as the simulator is, once with the settings of a fit."""
-    with Shooter(held, trajectories) as shooter:
+    with Shooter(held, trajectories, features=features) as shooter:
         target = Target(shooter, columns)
         before = target.errors(nominal_settings(1, len(held.slots)))[0]
         return Comparison(before, target.errors(settings)[0])
