@@ -16,11 +16,12 @@ from onboard.logging.layout import PolicyShape, record_dtype
 from onboard.logging.run_info import PolicyInfo, RunInfo, describe_run
 from onboard.policies.actor import Actor
 from onboard.policies.bundle import PolicyBundle, load_policy
-from onboard.policies.estimators.provider import LEG_ODOMETRY, Provision, Source
+from onboard.policies.estimators.provider import EXTERNAL, LEG_ODOMETRY, Provision, Source
 from onboard.policies.excitation import Excitation, bench_bundle
 from onboard.policies.policy import Policy
 from onboard.policies.residual.files import ResidualBundle, load_residual
-from onboard.policies.residual.slot import NoResidual, ResidualSlot, Slot
+from onboard.policies.residual.gains import make_slot
+from onboard.policies.residual.slot import NoResidual, Slot
 from onboard.runtime.clock import Clock
 from onboard.runtime.gateway_core import GatewayConfig, make_config
 from onboard.runtime.link import Float32Array, Link
@@ -70,9 +71,10 @@ class Plan:
         return self.tables[0]
 
     @property
-    def has_odometry(self) -> bool:
-        """The recorder process can estimate contact and base velocity of this robot."""
-        return has_bodies(self.robot.name)
+    def at_hand(self) -> list[str]:
+        """Providers of a run with processes: the recorder estimates for robots whose links are known."""
+        there = {LEG_ODOMETRY: has_bodies(self.robot.name), EXTERNAL: bool(self.config.external_pose)}
+        return [name for name, is_there in there.items() if is_there]
 
     @property
     def providers(self) -> set[str]:
@@ -120,7 +122,7 @@ class Plan:
         first, *others = policies
         slot: Slot = NoResidual(first.raw.size, self.arm)
         if self.residual is not None:
-            slot = ResidualSlot(self.residual, first, self.robot, self.arm)
+            slot = make_slot(self.residual, first, self.robot, self.arm)
         return [slot, *(NoResidual(policy.raw.size) for policy in others)]
 
 
@@ -175,7 +177,7 @@ def _residual(config: RunConfig, robot: RobotConfig, bundle: PolicyBundle) -> Re
     if not config.residual:
         return None
     residual = load_residual(config.residual, robot, bundle.contract)
-    ResidualSlot(residual, Policy(bundle, robot), robot, Arm.SHADOW)
+    make_slot(residual, Policy(bundle, robot), robot, Arm.SHADOW)
     return residual
 
 

@@ -225,7 +225,7 @@ class Pilot:
             return
         self.base = base
         self.target[:] = self._fade.step(wanted, periods)
-        self._blend_gains((policy.kp, policy.kd), self._fade.progress)
+        self._blend_gains(self.slot.gains(policy.kp, policy.kd), self._fade.progress)
 
     def _blend_gains(self, goal: tuple[Float32Array, Float32Array], progress: float) -> None:
         """From the gains in force when the mode began to those of the mode."""

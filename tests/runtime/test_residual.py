@@ -98,3 +98,14 @@ def test_the_run_says_which_residual_it_had(tmp_path: Path) -> None:
 def test_an_arm_without_its_residual_is_refused(residual: str, arm: str) -> None:
     with pytest.raises(OnboardError, match="give --residual FILE --arm"):
         make_plan(run_config(policy=POLICY, residual=residual, arm=arm))
+
+
+def test_an_inverse_through_the_gains_changes_what_is_sent_and_the_record_tells_it(tmp_path: Path) -> None:
+    weak = {joint: {"a": -0.1} for joint in ANKLES}
+    plan = planned(tmp_path, "keep", mode="invert", through="gains", coefficients=weak)
+    flight = Flight(plan).walk(ticks=40)
+    kp = flight.loop.command["kp"]
+    assert np.allclose(kp[SLOTS], flight.policy.kp[SLOTS] / 0.9, rtol=1e-5)
+    assert np.array_equal(np.delete(kp, SLOTS), np.delete(flight.policy.kp, SLOTS))
+    assert np.array_equal(flight.column("action_combined", last=9), flight.column("action_policy", last=9))
+    assert flight.column("action_residual", last=9).any()

@@ -8,7 +8,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from onboard.configs.errors import ConfigError
-from onboard.configs.events import Mode
+from onboard.configs.events import Arm, Mode
 from onboard.configs.loader import convert, parse_yaml
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.run import Motions
@@ -52,6 +52,27 @@ class ContractView(Struct, frozen=True):
         return tuple(joint for action in self.actions for joint in action.joints)
 
 
+class CoefficientsView(Struct, frozen=True):
+    """One joint's linear delta; see `policies.residual.contract.Coefficients`."""
+
+    a: float
+    b: float = 0.0
+
+
+class ResidualView(Struct, frozen=True):
+    """The part of a residual that decides which gains went out."""
+
+    coefficients: dict[str, CoefficientsView] = {}
+    through: str = "target"
+    gain_cap: float = 2.0
+
+
+class ResidualFileView(Struct, frozen=True):
+    """A residual file."""
+
+    residual: ResidualView = ResidualView()
+
+
 class RunView(Struct, frozen=True):
     """The part of a run's configuration that exporters need."""
 
@@ -77,6 +98,10 @@ class Described:
         self.contracts = tuple(
             _view(text, ContractView, where) for text in rollout.attributes.get("contract", ())
         )
+        self._residuals = tuple(
+            (_view(text, ResidualFileView, where) or ResidualFileView()).residual
+            for text in rollout.attributes.get("residual", ())
+        )
         self.fade_rows = _rows(run.motions.fade_in_s, rollout.period_s)
         self._blend_rows = _rows(run.motions.hold_blend_s, rollout.period_s)
         self._since = _rows_since_change(rollout.column("mode"))
@@ -99,7 +124,20 @@ class Described:
                 mine = (mode == Mode.POLICY) & (policy == index) & (step >= self.fade_rows)
                 kp[mine] = self._by_slot(contract, contract.kp) * scale[mine, None]
                 kd[mine] = self._by_slot(contract, contract.kd)
+                self._apply_residual(index, mine & (rollout.column("arm", block) == Arm.KEEP), kp, kd)
         return kp, kd
+
+    def _apply_residual(
+        self, index: int, kept: NDArray[np.bool_], kp: NDArray[np.float32], kd: NDArray[np.float32]
+    ) -> None:
+        """Gains that a residual changed while it was applied: g·kp and kd + g·kp·b, g = 1/(1+a) capped."""
+        residual = self._residuals[index] if index < len(self._residuals) else ResidualView()
+        if residual.through != "gains":
+            return
+        for joint, c in residual.coefficients.items():
+            slot, gain = self._rollout.joint_names.index(joint), min(1 / (1 + c.a), residual.gain_cap)
+            kd[kept, slot] += gain * c.b * kp[kept, slot]
+            kp[kept, slot] *= gain
 
     def _by_slot(self, contract: ContractView, values: tuple[float, ...]) -> NDArray[np.float32]:
         full = np.zeros(N_JOINTS, np.float32)

@@ -126,10 +126,12 @@ class Residual(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
         phases: for `by_contact`, all four of them.
         bound_rad: largest correction of a joint; required for networks.
         lowpass_hz: first-order filter on the correction; None for none.
-        fade_s: on every switch on or off.
+        fade_s: on every switch on or off while the policy is in charge.
         drop_on: when it drops itself.
         iterations: of the fixed point that inverts a network.
         gain_cap: bound of the linear inverse's gain 1/(1+a).
+        through: `target` moves the joint targets; `gains`, for a linear inverse, changes the motors' kp and
+            kd instead, which is the same torque but is cut by no limit of the target's range.
         feedback: what the policy sees as its last action: its own (`base`) or the `combined` one.
         action_range_rad: per joint, p1 to p99 of target less default in a nominal trial of the policy;
             a bound beyond 30 % of it is remarked on.
@@ -151,6 +153,7 @@ class Residual(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
     drop_on: DropOn = DropOn()
     iterations: Annotated[int, Meta(ge=1, le=20)] = 3
     gain_cap: Annotated[float, Meta(ge=1, le=5)] = 2.0
+    through: Literal["target", "gains"] = "target"
     feedback: Literal["base", "combined"] = "base"
     action_range_rad: dict[str, Positive] = {}
     provenance: Provenance = Provenance()
@@ -159,6 +162,12 @@ class Residual(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=Tr
         twice = sorted({name for name in self.joints if self.joints.count(name) > 1})
         if twice:
             raise ValueError(f"joints: named twice: {', '.join(twice)}")
+        if self.through == "gains" and (self.kind, self.mode) != ("linear", "invert"):
+            raise ValueError(f"through gains goes a linear inverse alone, found {self.kind}, {self.mode}")
+        if self.through == "gains" and (self.bound_rad or self.lowpass_hz):
+            raise ValueError(
+                "through gains there is no correction to bound_rad or lowpass_hz; leave them out"
+            )
         _check_kind(self)
         for part in self.parts.values():
             _check_part(self, part)

@@ -7,6 +7,15 @@ from onboard.policies.residual.contract import Coefficients, Residual
 from onboard.policies.residual.delta import Float32Array, Question
 
 
+def inverse_gains(
+    config: Residual, coefficients: dict[str, Coefficients]
+) -> tuple[Float32Array, Float32Array]:
+    """Gain `g = 1/(1+a)`, capped, and `b`, (n,) each in the order of the mask."""
+    a = np.array([coefficients[joint].a for joint in config.joints])
+    b = np.array([coefficients[joint].b for joint in config.joints])
+    return np.minimum(1 / (1 + a), config.gain_cap).astype(np.float32), b.astype(np.float32)
+
+
 class LinearDelta:
     """A correction `on_error·(q_target - q) + on_speed·dq`, rad, whatever the mode.
 
@@ -25,12 +34,13 @@ class LinearDelta:
     def __init__(
         self, config: Residual, coefficients: dict[str, Coefficients], slots: NDArray[np.intp]
     ) -> None:
-        a = np.array([coefficients[joint].a for joint in config.joints])
-        b = np.array([coefficients[joint].b for joint in config.joints])
+        self._on_error, self._on_speed = np.zeros((2, len(slots)), np.float32)
         if config.mode == "invert":
-            gain = np.minimum(1 / (1 + a), config.gain_cap)
-            a, b = gain - 1, -gain * b
-        self._on_error, self._on_speed = a.astype(np.float32), b.astype(np.float32)
+            gain, b = inverse_gains(config, coefficients)
+            self._on_error[:], self._on_speed[:] = gain - 1, -gain * b
+        else:
+            self._on_error[:] = [coefficients[joint].a for joint in config.joints]
+            self._on_speed[:] = [coefficients[joint].b for joint in config.joints]
         self._slots = slots
         self._out, self._speed = np.zeros((2, len(slots)), np.float32)
         self._question: Question | None = None

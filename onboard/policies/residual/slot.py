@@ -62,6 +62,9 @@ class Slot(Protocol):
     def feedback(self, base: Float32Array, combined: Float32Array) -> Float32Array:
         """(A,) what the policy shall take for its last action."""
 
+    def gains(self, kp: Float32Array, kd: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """(29,) each: the gains to send, for the policy's own."""
+
     def commit(self) -> None:
         """The gate accepted the tick."""
 
@@ -92,6 +95,10 @@ class NoResidual:
         """The policy's own action."""
         return base
 
+    def gains(self, kp: Float32Array, kd: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """The policy's own gains."""
+        return kp, kd
+
     def commit(self) -> None:
         """Nothing to remember."""
 
@@ -106,7 +113,7 @@ class ResidualSlot:
         bundle: as read.
         policy: that it corrects.
         robot: for the joints' slots.
-        arm: KEEP, DROP or SHADOW; may be changed at any time, and takes `fade_s` to act.
+        arm: KEEP, DROP or SHADOW; may be changed at any time, which takes `fade_s` to act.
 
     Attributes:
         dropped: why it dropped itself in this episode, "" while it has not.
@@ -137,9 +144,13 @@ class ResidualSlot:
         self.reset()
 
     def reset(self) -> None:
-        """The policy is entered: nothing is dropped any more, the correction fades in from nothing."""
+        """The policy is entered: nothing is dropped any more.
+
+        The correction acts at once: targets and gains fade in with the policy anyway, and a policy that
+        begins on a robot that is too weak for half a second does not begin well.
+        """
         self.dropped = ""
-        self._level = 0.0
+        self._level = 0.0 if self.arm is Arm.DROP else 1.0
         self._step = -1
         self._troubled_s = self._unknown_s = 0.0
         self._idle()
@@ -160,6 +171,10 @@ class ResidualSlot:
     def feedback(self, base: Float32Array, combined: Float32Array) -> Float32Array:
         """(A,) what the policy shall take for its last action: its own, unless the file says otherwise."""
         return combined if self.config.feedback == "combined" else base
+
+    def gains(self, kp: Float32Array, kd: Float32Array) -> tuple[Float32Array, Float32Array]:
+        """The policy's own gains: it works through the target."""
+        return kp, kd
 
     def commit(self) -> None:
         """The gate accepted the tick: the delta's history advances."""

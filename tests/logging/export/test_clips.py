@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -10,7 +11,7 @@ from onboard.logging.export.clips import Clip, Cut, clips
 from onboard.logging.preprocess.latency import shift_commands
 from onboard.logging.preprocess.pipeline import Step
 from onboard.logging.rollout import Rollout
-from tests.logging.export.recorded import FADE_ROWS, KD, KP, POLICY_START, ROBOT, data, run_info, write
+from tests.logging.export.recorded import FADE_ROWS, KD, KP, NAMES, POLICY_START, ROBOT, data, run_info, write
 
 TRACKING = (Mode.RAMP, Mode.HOLD, Mode.POLICY)
 
@@ -76,6 +77,27 @@ def test_gains_are_those_that_went_out_and_nan_where_they_were_mixed(rollout: Pa
     np.testing.assert_array_equal(np.isnan(ramp.track["kd"][150:]).any(1), np.arange(50) < blend)
     np.testing.assert_array_equal(ramp.track["kd"][-1], ROBOT.stand_kd)
     np.testing.assert_array_equal(hold.track["kd"][-1], ROBOT.stand_kd)
+
+
+def test_gains_that_a_residual_changed_are_those_that_went_out(tmp_path: Path) -> None:
+    residual = (
+        "residual: {mode: invert, through: gains, gain_cap: 2.0, coefficients: "
+        f"{{{NAMES[3]}: {{a: -0.2, b: 0.01}}, {NAMES[4]}: {{a: -0.7}}}}}}"
+    )
+    info = run_info()
+    policy = msgspec.structs.replace(info.policies[0], residual=residual)
+    table = data()
+    table["arm"] = Arm.KEEP
+    kept, plain = (
+        cut(write(tmp_path / name, rows, msgspec.structs.replace(info, policies=(policy,))))[0].track
+        for name, rows in (("keep", table), ("drop", data()))
+    )
+    row = FADE_ROWS + 1
+    assert kept["kp"][row][3] == pytest.approx(KP[3] / 0.8, rel=1e-5)
+    assert kept["kd"][row][3] == pytest.approx(KD[3] + KP[3] / 0.8 * 0.01, rel=1e-5)
+    assert kept["kp"][row][4] == pytest.approx(KP[4] * 2.0, rel=1e-5)
+    assert kept["kp"][row][5] == pytest.approx(KP[5], rel=1e-5)
+    assert plain["kp"][row][3] == pytest.approx(KP[3], rel=1e-5)
 
 
 def test_a_contract_of_another_version_costs_the_gains_and_nothing_else(tmp_path: Path) -> None:

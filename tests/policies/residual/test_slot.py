@@ -62,8 +62,10 @@ def test_a_dropped_arm_computes_nothing(tmp_path: Path) -> None:
 
 
 def test_every_switch_fades(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, linear(-0.4, 0.0, fade_s=0.1))
+    bench = Bench(tmp_path, linear(-0.4, 0.0, fade_s=0.1), Arm.DROP)
     full = (1 / 0.6 - 1) * (bench.wanted() - bench.state.q)[SLOTS]
+    bench.tick()
+    bench.slot.arm = Arm.KEEP
     shares = [(bench.tick() - bench.wanted())[SLOTS] / full for _ in range(6)]
     bench.slot.arm = Arm.DROP
     shares += [(bench.tick() - bench.wanted())[SLOTS] / full for _ in range(6)]
@@ -71,9 +73,10 @@ def test_every_switch_fades(tmp_path: Path) -> None:
 
 
 def test_skipped_periods_count_in_the_fade(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, linear(-0.4, 0.0, fade_s=0.1))
+    bench = Bench(tmp_path, linear(-0.4, 0.0, fade_s=0.1), Arm.DROP)
     bench.tick()
-    bench.step += 3
+    bench.slot.arm = Arm.KEEP
+    bench.step += 4
     full = (1 / 0.6 - 1) * (bench.wanted() - bench.state.q)[SLOTS]
     assert np.allclose((bench.tick() - bench.wanted())[SLOTS], full, atol=1e-5)
 
