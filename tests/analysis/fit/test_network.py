@@ -3,6 +3,7 @@
 import tempfile
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import onnx
 import onnxruntime
@@ -20,6 +21,8 @@ from onboard.analysis.fit.onnx_file import write_network
 from onboard.analysis.fit.shooting import Shooter
 from onboard.policies.residual.files import load_residual
 from tests.analysis.fit.bench import FIRST, ROBOT, SECOND, record, trajectory
+from tests.policies.models import random_state
+from tests.policies.residual.support import Bench
 
 ANKLE = np.array([4])
 STICKY = (
@@ -105,3 +108,19 @@ def test_a_network_of_zeros_changes_nothing(linear: Fit, network: NetworkFit) ->
     zeros = type(nothing)(nothing.joints, nothing.latency_s, 0 * network.output[None])
     with Shooter(held, linear.data.held_out, features=network.features) as shooter:
         np.testing.assert_array_equal(shooter.simulate(zeros), shooter.simulate(nothing))
+
+
+def test_the_slot_asks_it_what_the_fit_asked(linear: Fit, network: NetworkFit, tmp_path: Path) -> None:
+    written = write_network_residual(linear, network, ROBOT, tmp_path / "ankle.yaml")
+    free = msgspec.structs.replace(written, mode="add", bound_rad=100.0, fade_s=0.0)
+    bench = Bench(tmp_path, msgspec.to_builtins(free))
+    random, slot, frames = np.random.default_rng(3), int(ANKLE[0]), network.features.frames
+    seen = np.zeros((1, 0, 2))
+    for tick in range(frames + 2):
+        random_state(random, bench.state)
+        error = bench.wanted()[slot] - bench.state.q[slot]
+        newest = np.array([[[error, bench.state.dq[slot]]]])
+        seen = newest.repeat(frames, axis=1) if tick == 0 else np.concatenate([newest, seen[:, :-1]], axis=1)
+        expected = network.features.delta(seen, network.output[None])[0, 0]
+        wanted, found = bench.wanted(), bench.tick()
+        assert found[slot] - wanted[slot] == pytest.approx(expected, rel=1e-3, abs=1e-4)
