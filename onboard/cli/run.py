@@ -45,8 +45,10 @@ class Args:
     """Safety table: shipped name or YAML path."""
     preset: str = ""
     """Preset for policies that do not say enough themselves."""
-    provider: Literal["", "leg_odometry"] = ""
+    provider: Literal["", "leg_odometry", "external"] = ""
     """What provides base velocity and contact, where a policy reads them and its contract names nobody."""
+    external_pose: str = ""
+    """Hear the pelvis' pose from outside: udp:HOST:PORT to listen on, or dds (docs/external-pose.md)."""
     format: str = ""
     """Read the policy as this format: contract.yaml, deploy.yaml, metadata, holosoma or preset."""
     also: Repeated = ()
@@ -141,6 +143,7 @@ def _config(args: Args) -> RunConfig:
         preset=args.preset,
         format=args.format,
         provider=args.provider,
+        external_pose=args.external_pose,
         also=also(args.also),
         policy_overrides=args.set,
         safety_overrides=args.safety_set,

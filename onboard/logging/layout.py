@@ -90,6 +90,7 @@ ROW = (
     Field("safety_events", "<u8", (), "", "bit mask of safety events active in this tick"),
     Field("robot_tick", "<u4", (), "tick", "LowState's counter"),
     Field("state_age_s", "<f4", (), "s", "age of the state when the tick began"),
+    Field("external_age_s", "<f4", (), "s", "age of the external pose when the tick began; NaN without one"),
     Field("q", "<f4", _J, "rad", "joint positions"),
     Field("dq", "<f4", _J, "rad/s", "joint velocities"),
     Field("tau_est", "<f4", _J, "N·m", "joint torques as the motors estimate them"),
@@ -207,7 +208,8 @@ def blank_record(dtype: np.dtype) -> np.ndarray:
     record = np.zeros((), dtype)
     for name in ("policy", "motion_index", "contact"):
         record[name] = -1
-    for name in ("external_pose", "torso_quat_wxyz", "torso_gyro", "contact_force", "base_velocity"):
+    estimates = ("contact_force", "base_velocity", "external_pose", "external_age_s")
+    for name in ("torso_quat_wxyz", "torso_gyro", *estimates):
         record[name] = np.nan
     record["crc_ok"] = 1
     return record

@@ -72,6 +72,7 @@ class RolloutRecord:
     base_velocity: Floats
     external_pose: NDArray[np.float64]
     external_pose_ns: int
+    external_age_s: float
     mode: Mode
     arm: Arm
     episode: int

@@ -19,7 +19,7 @@ import numpy as np
 from onboard.configs.errors import SafetyRefusalError
 from onboard.configs.robot import RobotConfig
 from onboard.configs.run import RunConfig
-from onboard.policies.estimators.provider import PortSource
+from onboard.policies.estimators.provider import FROM_RECORDER
 from onboard.runtime import realtime
 from onboard.runtime.assembly import build_loop, make_plan
 from onboard.runtime.children import child_main
@@ -106,7 +106,7 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
         port=shared["operator"],
         watch=SharedWatch(shared, plan.safety, has_gateway=not config.dry),
         sink=shared["record"],
-        sources=[PortSource(shared["recorder"])] if plan.has_odometry else [],
+        sources=[FROM_RECORDER[name](shared["recorder"]) for name in plan.at_hand],
     )
     link.open()
     check_machine(plan.robot, link.latest().mode_machine)

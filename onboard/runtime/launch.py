@@ -13,7 +13,7 @@ from onboard.configs.events import names
 from onboard.logging.convert import convert, rollout_path
 from onboard.logging.direct import new_journal
 from onboard.logging.layout import SafetyFlag, journal_dtype
-from onboard.policies.estimators.provider import LEG_ODOMETRY, check_providers
+from onboard.policies.estimators.provider import check_providers
 from onboard.runtime.assembly import Plan, record_type, run_info
 from onboard.runtime.console import Console
 from onboard.runtime.dds import DdsDomain
@@ -75,7 +75,7 @@ def launch(
     """
     config = plan.config
     for bundle in plan.bundles:
-        check_providers(bundle.contract, [LEG_ODOMETRY] if plan.has_odometry else [])
+        check_providers(bundle.contract, plan.at_hand)
     with DdsDomain(config.domain, config.interface) as dds:
         policies = plan.policies()
         record, info = record_type(policies), run_info(plan, policies)
@@ -127,7 +127,9 @@ def _run(
         str(journal),
         *listen,
     ]
-    if LEG_ODOMETRY in plan.providers and config.timing.realtime == "auto":
+    if config.external_pose:
+        recorder += ["--external-pose", config.external_pose]
+    if plan.providers.intersection(plan.at_hand) and config.timing.realtime == "auto":
         recorder.append("--prompt")
     if config.lowstate:
         recorder.append("--lowstate")

@@ -102,6 +102,9 @@ class TickRecorder:
         views["contact"][:] = loop.provision.contact
         views["contact_force"][:] = loop.provision.contact_force
         views["base_velocity"][:] = loop.provision.base_velocity
+        views["external_pose"][:] = loop.provision.external.pose
+        row["external_pose_ns"] = loop.provision.external.pose_ns
+        row["external_age_s"] = loop.provision.external_age_s
         row["kp_scale"] = pilot.kp_scale
         row["arm"] = pilot.slot.arm
         inside = mode is Mode.POLICY

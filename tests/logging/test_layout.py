@@ -72,6 +72,7 @@ def test_blank_record_claims_nothing() -> None:
     assert (record["contact"] == -1).all()
     assert np.isnan(record["contact_force"]).all()
     assert np.isnan(record["external_pose"]).all()
+    assert np.isnan(record["external_age_s"])
 
 
 def test_journal_row_is_the_record_and_what_the_gateway_knows() -> None:

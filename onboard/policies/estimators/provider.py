@@ -4,7 +4,7 @@ A source is asked once a tick. On a robot it is the recorder process, through sh
 lock-step it is the same estimator in this process, or the simulator's truth.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -21,10 +21,12 @@ Float32Array = NDArray[np.float32]
 
 LEG_ODOMETRY = "leg_odometry"
 SIMULATOR_TRUTH = "simulator_truth"
+EXTERNAL = "external"
 
 GIVES = {
     LEG_ODOMETRY: frozenset({"base_lin_vel", "contact"}),
     SIMULATOR_TRUTH: frozenset({"base_lin_vel", "base_height", "foot_force", "contact"}),
+    EXTERNAL: frozenset({"base_lin_vel", "base_height"}),
 }
 """Provider to the signals that it can give."""
 
@@ -41,6 +43,8 @@ class Known:
         base_velocity: (3,) m/s, of the pelvis in its own frame; NaN unknown.
         base_height: (1,) m, of the pelvis; NaN unknown.
         foot_force: (6,) N, left and right, x y z; NaN unknown.
+        pose: (7,) m and quaternion w, x, y, z, world from pelvis; NaN unknown.
+        pose_ns: when by the clock of who sent the pose; 0 never.
         made_ns: when, on the control loop's clock; 0 never.
     """
 
@@ -50,6 +54,8 @@ class Known:
         self.base_velocity: Float32Array = np.full(3, np.nan, np.float32)
         self.base_height: Float32Array = np.full(1, np.nan, np.float32)
         self.foot_force: Float32Array = np.full(6, np.nan, np.float32)
+        self.pose: NDArray[np.float64] = np.full(7, np.nan)
+        self.pose_ns = 0
         self.made_ns = 0
 
     def signal(self, name: str) -> Float32Array | NDArray[np.int8]:
@@ -101,11 +107,42 @@ class PortSource:
             known.made_ns = made_ns
 
 
+class ExternalSource:
+    """The external pose, which the recorder process hears, through its ring of `ports.RECORDER`."""
+
+    name = EXTERNAL
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+        self._row = np.zeros((), RECORDER)
+        self._made_ns: NDArray[np.int64] = self._row["external_recv_ns"]
+        self._pose_ns: NDArray[np.int64] = self._row["external_pose_ns"]
+        self._pose: NDArray[np.float64] = self._row["external_pose"]
+        self._velocity: Float32Array = self._row["external_velocity"]
+        self.known = Known()
+
+    def look(self) -> None:
+        """Read the newest record."""
+        known = self.known
+        if self._ring.latest(self._row) and (made_ns := int(self._made_ns)) != known.made_ns:
+            known.pose[:], known.pose_ns = self._pose, int(self._pose_ns)
+            known.base_velocity[:], known.base_height[0] = self._velocity, self._pose[2]
+            known.made_ns = made_ns
+
+
+FROM_RECORDER: Mapping[str, Callable[[Ring], Source]] = {
+    LEG_ODOMETRY: PortSource,
+    EXTERNAL: ExternalSource,
+}
+"""Sources that a robot has, by name."""
+
+
 class Provision:
     """Everything that control gets from sources.
 
     The first source's contact, force and velocity go into the record, and contact into the residual
-    and the gate: the same numbers, or unknown once they are too old.
+    and the gate: the same numbers, or unknown once they are too old. The external pose stays as it came;
+    the record tells its age.
 
     Args:
         sources: at most one of a name.
@@ -117,6 +154,8 @@ class Provision:
         contact_force: (2,) N; NaN unknown.
         base_velocity: (3,) m/s, pelvis frame; NaN unknown.
         airborne: a foot is known to be off the ground.
+        external: what came from outside; nothing known where there is no such source.
+        external_age_s: of the external pose; NaN without one.
 
     Raises:
         PolicyError: a term's provider is missing, or does not give what the term needs.
@@ -128,6 +167,8 @@ class Provision:
         self._first = sources[0].known if sources else Known()
         self._limit_ns = round(limit_s * 1e9)
         self._unknown = Known()
+        self.external = by_name[EXTERNAL].known if EXTERNAL in by_name else self._unknown
+        self.external_age_s = np.nan
         self._now_ns = 0
         for policy in policies:
             check_providers(policy.bundle.contract, by_name)
@@ -143,6 +184,8 @@ class Provision:
         self._now_ns = now_ns
         for source in self._sources:
             source.look()
+        if self.external.made_ns:
+            self.external_age_s = (now_ns - self.external.made_ns) * 1e-9
         known = self._unknown if self._is_old(self._first) else self._first
         np.copyto(self.contact, known.contact)
         np.copyto(self.contact_force, known.contact_force)
@@ -150,8 +193,10 @@ class Provision:
         self.airborne = 0 in self.contact.tolist()
 
     def old(self, index: int) -> bool:
-        """Whether something that a policy reads is too old, or was never known."""
-        return any(self._is_old(known) for known in self._used[index])
+        """Whether something that a policy reads is too old, or not known."""
+        return any(self._is_old(known) for known in self._used[index]) or any(
+            np.isnan(value).any() for _, value in self._copies[index]
+        )
 
     def serve(self, index: int) -> None:
         """Hand a policy what it reads, before it observes."""
@@ -177,6 +222,8 @@ def check_providers(contract: Contract, have: Collection[str]) -> None:
         able = sorted(name for name in have if signal in GIVES[name])
         there = f"there is {', '.join(able)}" if able else "nothing here gives it"
         how = f"; give --set providers.{term}={able[0]}" if able else ""
+        if provider == EXTERNAL and not how:
+            how = "; feed it with --external-pose udp:HOST:PORT or dds"
         if provider not in have:
             raise PolicyError(
                 f"{contract.name}: term '{term}' is to come from {provider}, which is not there; {there}{how}"

@@ -8,8 +8,10 @@ import pytest
 
 from onboard.configs.errors import PolicyError
 from onboard.policies.estimators.provider import (
+    EXTERNAL,
     LEG_ODOMETRY,
     SIMULATOR_TRUTH,
+    ExternalSource,
     Known,
     PortSource,
     Provision,
@@ -68,6 +70,47 @@ def test_what_the_recorder_published_is_known(ring: Ring) -> None:
     assert source.known.made_ns == 77
 
 
+def heard(recv_ns: int, stamp_ns: int, velocity: tuple[float, float, float]) -> np.ndarray:
+    row = np.zeros((), RECORDER)
+    row["external_pose"], row["external_velocity"] = (1.0, 2.0, 0.78, 1.0, 0.0, 0.0, 0.0), velocity
+    row["external_pose_ns"], row["external_recv_ns"] = stamp_ns, recv_ns
+    return row
+
+
+def test_the_external_pose_is_known_with_its_age(ring: Ring) -> None:
+    source = ExternalSource(ring)
+    provision = Provision([Told(), source], [], limit_s=0.06)
+    provision.look(50 * MS)
+    assert np.isnan(provision.external.pose).all()
+    assert np.isnan(provision.external_age_s)
+    ring.push(heard(100 * MS, 7, (0.4, 0.0, 0.1)))
+    provision.look(130 * MS)
+    assert provision.external.pose.tolist() == [1.0, 2.0, 0.78, 1.0, 0.0, 0.0, 0.0]
+    assert provision.external.pose_ns == 7
+    assert provision.external_age_s == pytest.approx(0.03)
+    assert source.known.base_height[0] == np.float32(0.78)
+    provision.look(2_100 * MS)
+    assert provision.external_age_s == pytest.approx(2.0), "a lost pose goes on to age"
+    assert np.isnan(provision.base_velocity).all(), "the first source's alone"
+
+
+def test_a_policy_walks_on_the_external_velocity_while_it_is_new_and_known(
+    ring: Ring, walker: Policy
+) -> None:
+    reader = with_providers(walker, base_lin_vel=EXTERNAL)
+    provision = Provision([Told(), ExternalSource(ring)], [reader], limit_s=0.06)
+    ring.push(heard(100 * MS, 7, (0.4, 0.0, 0.1)))
+    provision.look(160 * MS)
+    assert not provision.old(0)
+    provision.serve(0)
+    np.testing.assert_array_equal(walker.provided["base_lin_vel"], np.array([0.4, 0.0, 0.1], np.float32))
+    provision.look(161 * MS)
+    assert provision.old(0)
+    ring.push(heard(170 * MS, 8, (np.nan, np.nan, np.nan)))
+    provision.look(171 * MS)
+    assert provision.old(0), "new, but who sent it knows no velocity"
+
+
 def test_too_old_is_unknown() -> None:
     source = Told()
     provision = Provision([source], [], limit_s=0.06)
@@ -123,7 +166,14 @@ def test_a_policy_is_served_what_it_reads_and_the_age_counts_for_it_alone(walker
             [LEG_ODOMETRY],
             "leg_odometry does not give term 'base_height'; nothing here gives it",
         ),
-        ("contact", "external", [], "is to come from external, which is not there; nothing here gives it"),
+        (
+            "base_height",
+            EXTERNAL,
+            [],
+            "is to come from external, which is not there; nothing here gives it; "
+            "feed it with --external-pose udp:HOST:PORT or dds",
+        ),
+        ("contact", EXTERNAL, [EXTERNAL], "external does not give term 'contact'; nothing here gives it"),
     ],
 )
 def test_what_nobody_provides_is_refused(
