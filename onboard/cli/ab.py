@@ -43,6 +43,8 @@ class Args:
     """Folder, ONNX file, or shipped name."""
     residual: str
     """Residual file."""
+    residual_set: Repeated = ()
+    """key=value of the residual, for example mode=add or through=gains."""
     protocol: Repeated = ()
     """slow, fast, turn, motion, or a script; several times for several. Default: all that fit the policy."""
     blocks: int = 5
@@ -112,6 +114,7 @@ def _config(args: Args, arm: str) -> Any:  # noqa: ANN401 - a RunConfig
         policy_overrides=args.set,
         safety_overrides=args.safety,
         residual=args.residual,
+        residual_overrides=args.residual_set,
         arm=arm,
         gantry=True,
         provider="simulator_truth",
@@ -175,6 +178,7 @@ def _facts(args: Args, plan: Plan) -> dict[str, Any]:
     return {
         "policy": plan.bundle.name,
         "residual": args.residual,
+        "residual_set": list(args.residual_set),
         "mode": residual.config.mode if residual else None,
         "joints": list(residual.config.joints) if residual else [],
         "seed": args.seed,

@@ -71,6 +71,8 @@ class Args:
     """Operator script: shipped name or YAML path."""
     residual: str = ""
     """Residual file to run the policy with."""
+    residual_set: Repeated = ()
+    """key=value of the residual, for example mode=add or through=gains."""
     arm: Literal["", "keep", "drop", "shadow"] = ""
     """keep (what a residual does without a word) applies it, shadow only logs it, drop does neither."""
     lowstate: bool = False
@@ -154,6 +156,7 @@ def _config(args: Args) -> RunConfig:
         keyboard=args.keyboard,
         script=args.script,
         residual=args.residual,
+        residual_overrides=args.residual_set,
         arm=arm(args.residual, args.arm),
         lowstate=args.lowstate,
         out=args.out,

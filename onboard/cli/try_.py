@@ -64,6 +64,8 @@ class Args:
     """A further policy to switch to by script, PATH or PATH@PRESET; may be given several times."""
     residual: str = ""
     """Residual file to run the policy with."""
+    residual_set: Repeated = ()
+    """key=value of the residual, for example mode=add or through=gains."""
     arm: Literal["", "keep", "drop", "shadow"] = ""
     """keep (what a residual does without a word) applies it, shadow only logs it, drop does neither."""
     set: Repeated = ()
@@ -153,6 +155,7 @@ def _config(args: Args, policy: str, preset: str) -> RunConfig:
         policy_overrides=args.set,
         safety_overrides=args.safety,
         residual=args.residual,
+        residual_overrides=args.residual_set,
         arm=arm(args.residual, args.arm),
         gantry=True,
     )

@@ -91,6 +91,7 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Play this instead of a policy."""
     residual: str = ""
     """Residual file for the first policy, "" for none."""
+    residual_overrides: tuple[str, ...] = ()
     arm: Literal["none", "keep", "drop", "shadow"] = "none"
     """keep applies the residual, shadow only computes and logs it, drop does neither."""
     lowstate: bool = False

@@ -176,7 +176,7 @@ def _residual(config: RunConfig, robot: RobotConfig, bundle: PolicyBundle) -> Re
         )
     if not config.residual:
         return None
-    residual = load_residual(config.residual, robot, bundle.contract)
+    residual = load_residual(config.residual, robot, bundle.contract, config.residual_overrides)
     make_slot(residual, Policy(bundle, robot), robot, Arm.SHADOW)
     return residual
 

@@ -1,6 +1,6 @@
 """Residual files: reading, checking against robot and policy, writing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from onboard.configs.errors import ConfigError, PolicyError
-from onboard.configs.loader import convert, read_yaml
+from onboard.configs.loader import apply_override, convert, read_yaml
 from onboard.configs.robot import RobotConfig
 from onboard.policies.contract import Contract
 from onboard.policies.model import Model, read_model
@@ -26,7 +26,7 @@ class ResidualBundle:
     Attributes:
         config: what the file says.
         path: of the file.
-        text: of the file, for the record.
+        text: of the file with the overrides in it, for the record.
         models: by path as the file names it.
         notes: what the operator should know, one sentence each.
     """
@@ -43,8 +43,16 @@ class ResidualBundle:
         return {file.name: digest for model in self.models.values() for file, digest in model.sha256.items()}
 
 
-def load_residual(path: str | Path, robot: RobotConfig, contract: Contract | None) -> ResidualBundle:
+def load_residual(
+    path: str | Path, robot: RobotConfig, contract: Contract | None, overrides: Sequence[str] = ()
+) -> ResidualBundle:
     """Read a residual and check it against the robot and, where given, the policy that it corrects.
+
+    Args:
+        path: of the file.
+        robot: whose joints it names.
+        contract: of the policy that it corrects, None where there is none yet.
+        overrides: `key=value` with dotted keys below `residual`.
 
     Raises:
         ConfigError: not a residual file, or a value in it is wrong.
@@ -54,7 +62,10 @@ def load_residual(path: str | Path, robot: RobotConfig, contract: Contract | Non
     data = read_yaml(path)
     if not isinstance(data, dict) or set(data) != {"residual"}:
         raise ConfigError(f"{path}: expected one key 'residual' at the top, as onboard fit writes it")
-    config = convert(data["residual"], Residual, str(path))
+    for override in overrides:
+        apply_override(data["residual"], override)
+    where = str(path) + "".join(f" with {override}" for override in overrides)
+    config = convert(data["residual"], Residual, where)
     for joint in config.joints:
         _check_joint(joint, robot, contract, str(path))
     names = dict.fromkeys(part.network.model for part in config.parts.values() if part.network is not None)
@@ -62,7 +73,7 @@ def load_residual(path: str | Path, robot: RobotConfig, contract: Contract | Non
     for part in config.parts.values():
         if part.network is not None:
             _check_network(part.network, config, models[part.network.model], str(path))
-    return ResidualBundle(config, path, path.read_text(encoding="utf-8"), models, tuple(_notes(config)))
+    return ResidualBundle(config, path, _text(config), models, tuple(_notes(config)))
 
 
 def write_residual(residual: Residual, path: str | Path) -> Path:
@@ -76,10 +87,15 @@ def write_residual(residual: Residual, path: str | Path) -> Path:
     if convert(plain, Residual, str(path)) != residual:
         raise ConfigError(f"{path}: the residual does not survive being written; give plain numbers")
     try:
-        path.write_text(yaml.safe_dump({"residual": plain}, sort_keys=False, width=110), encoding="utf-8")
+        path.write_text(_text(residual), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: can't be written ({error.strerror}); name another place") from error
     return path
+
+
+def _text(residual: Residual) -> str:
+    plain = {"residual": msgspec.to_builtins(residual)}
+    return str(yaml.safe_dump(plain, sort_keys=False, width=110))
 
 
 def driven_scales(contract: Contract) -> dict[str, float]:

@@ -143,6 +143,15 @@ def test_a_missing_output_is_refused(tmp_path: Path) -> None:
         load_residual(written(tmp_path, data), ROBOT, None)
 
 
+def test_an_override_is_read_as_if_it_stood_in_the_file_and_is_recorded(tmp_path: Path) -> None:
+    path = written(tmp_path, linear())
+    found = load_residual(path, ROBOT, None, ["mode=add", f"coefficients.{ANKLES[0]}.a=-0.9"])
+    assert found.config.mode == "add"
+    assert yaml.safe_load(found.text)["residual"]["coefficients"][ANKLES[0]]["a"] == -0.9
+    with pytest.raises(ConfigError, match=r"with mode=sub: mode: Invalid enum value 'sub'"):
+        load_residual(path, ROBOT, None, ["mode=sub"])
+
+
 def test_an_unknown_joint_and_another_file_are_refused(tmp_path: Path) -> None:
     data = linear(joints=["left_tail_joint"], coefficients={"left_tail_joint": {"a": -0.1}})
     with pytest.raises(PolicyError, match="left_tail_joint"):
