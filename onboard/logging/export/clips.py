@@ -35,6 +35,7 @@ COLUMNS = (
     "contact_force",
     "external_pose",
     "external_pose_ns",
+    "external_age_s",
 )
 POLICY_COLUMNS = ("action_policy", "action_combined")
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from onboard.configs.events import Mode, names
 from onboard.logging.export.messages import WXYZ, XYZ
+from onboard.logging.export.rootpose import is_fresh
 from onboard.logging.rollout import Rollout
 
 NANOSECONDS = 1_000_000_000
@@ -81,12 +82,12 @@ def joint_states(rollout: Rollout, block: slice, time_ns: list[int]) -> list[dic
 
 
 def transform(rollout: Rollout, block: slice, time_ns: list[int]) -> list[dict[str, Any]]:
-    """The pelvis in the world by the external pose; where there is none, its rotation in the IMU's frame.
+    """The pelvis in the world by the external pose; where none is fresh, its rotation in the IMU's frame.
 
     The IMU knows no position: its frame lies in the pelvis, and the translation is zero by definition.
     """
     pose, imu = rollout.column("external_pose", block), rollout.column("quat_wxyz", block)
-    known = np.isfinite(pose).all(1)
+    known = is_fresh(pose, rollout.column("external_age_s", block))
     place = np.where(known[:, None], pose[:, :3], 0.0).tolist()
     turn = np.where(known[:, None], pose[:, 3:], imu).tolist()
     return [

@@ -40,7 +40,14 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
         "torso_gyro",
     ),
     "/motors": ("motor_temperature", "motor_fault"),
-    "/estimates": ("contact", "contact_force", "base_velocity", "external_pose", "external_pose_ns"),
+    "/estimates": (
+        "contact",
+        "contact_force",
+        "base_velocity",
+        "external_pose",
+        "external_pose_ns",
+        "external_age_s",
+    ),
     "/command": ("target", "action_sent", "limit_mask", "kp_scale", "command", "phase", "motion_index"),
     "/run": (
         "tick",

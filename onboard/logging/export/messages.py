@@ -55,7 +55,7 @@ def unknown_columns(rollout: Rollout) -> list[str]:
         known = values >= 0 if name == "contact" else ~np.isnan(values)
         if not known.any():
             unknown.append(name)
-    return [*unknown, "external_pose_ns"] if "external_pose" in unknown else unknown
+    return [*unknown, "external_pose_ns", "external_age_s"] if "external_pose" in unknown else unknown
 
 
 def column_schema(topic: Topic, rollout: Rollout) -> dict[str, Any]:

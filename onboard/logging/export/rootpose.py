@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from onboard.logging.preprocess.pipeline import Track
 
 MAX_AGE_S = 0.1
-"""A pose whose own clock stands still for longer than this is none any more."""
+"""An older pose is none any more; nor is one whose own clock stands still for longer than this."""
 
 Floats = NDArray[np.float64]
 
@@ -67,12 +67,19 @@ class RootPose(NamedTuple):
 def root_pose(track: Track, period_s: float) -> RootPose:
     """Take the external pose of a track, or say that there is none."""
     pose = track["external_pose"].astype(np.float64)
-    valid = np.isfinite(pose).all(1) & (_age_rows(track["external_pose_ns"]) * period_s <= MAX_AGE_S)
+    stands_s = _age_rows(track["external_pose_ns"]) * period_s
+    valid = is_fresh(pose, track["external_age_s"]) & (stands_s <= MAX_AGE_S)
     if not valid.any():
         nowhere = np.full((len(pose), 3), np.nan)
         return RootPose(nowhere, _unit(track["quat_wxyz"]), valid, "missing", "imu")
     pose[~valid] = np.nan
     return RootPose(pose[:, :3], _unit(pose[:, 3:]), valid, "external", "external")
+
+
+def is_fresh(pose: np.ndarray, age_s: np.ndarray) -> NDArray[np.bool_]:
+    """(n,) whether external poses (n, 7) are known and young enough to stand for the row that they are in."""
+    fresh: NDArray[np.bool_] = np.isfinite(pose).all(1) & (age_s <= MAX_AGE_S)
+    return fresh
 
 
 def _age_rows(stamp_ns: np.ndarray) -> NDArray[np.int64]:

@@ -45,7 +45,7 @@ def align(track: Track) -> tuple[Track, Facts]:
 
 
 def _moved(name: str, column: np.ndarray, from_s: np.ndarray, to_s: np.ndarray) -> np.ndarray:
-    kept = name in COMMAND_COLUMNS or name in TIMES or name.startswith("external_pose")
+    kept = name in COMMAND_COLUMNS or name in TIMES or name.startswith("external_")
     if kept or column.dtype.kind != "f":
         return column
     mixed = _rotated if name in QUATERNIONS else _mixed

@@ -68,6 +68,7 @@ def data(pose: bool = True) -> np.ndarray:
         out["external_pose"] = np.hstack(
             [place, np.stack([np.cos(turn / 2), zeros, zeros, np.sin(turn / 2)], 1)]
         )
+        out["external_age_s"] = 0.006
         out["external_pose_ns"] = 1 + np.arange(n) * 20_000_000
     return out
 

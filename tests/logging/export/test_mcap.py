@@ -12,9 +12,16 @@ from onboard.logging.export.formats import Wish, export
 from onboard.logging.export.mcap import TOPICS
 from onboard.logging.layout import DERIVED, JOINED, ROW
 from onboard.logging.rollout import Rollout
-from tests.logging.export.recorded import NAMES, POLICY_START, data
+from tests.logging.export.recorded import NAMES, POLICY_START, data, write
 
-NEVER_KNOWN = {"torso_quat_wxyz", "torso_gyro", "contact_force", "external_pose", "external_pose_ns"}
+NEVER_KNOWN = {
+    "torso_quat_wxyz",
+    "torso_gyro",
+    "contact_force",
+    "external_pose",
+    "external_pose_ns",
+    "external_age_s",
+}
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +149,13 @@ def test_what_was_never_known_has_no_field_and_is_named(poseless: Path, tmp_path
         (metadata,) = make_reader(stream).iter_metadata()
     assert set(json.loads(metadata.metadata["missing"])) == NEVER_KNOWN
     assert metadata.metadata["robot"] == "g1_29dof"
+
+
+def test_a_stale_external_pose_is_no_transform(tmp_path: Path) -> None:
+    table = data()
+    table["external_age_s"][:10] = 0.5
+    path = tmp_path / "stale.mcap"
+    export([write(tmp_path / "rollouts", table)], "mcap", path, Wish())
+    parents = [frame["parent_frame_id"] for frame in read(path, "/tf")]
+    assert parents[:10] == ["imu"] * 10
+    assert set(parents[10:]) == {"world"}

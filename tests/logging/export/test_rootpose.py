@@ -11,7 +11,8 @@ from tests.logging.synthetic import PERIOD_S
 
 def track(pose: bool = True) -> Track:
     table = data(pose)[100:200]
-    return {name: table[name].copy() for name in ("external_pose", "external_pose_ns", "quat_wxyz")}
+    names = ("external_pose", "external_pose_ns", "external_age_s", "quat_wxyz")
+    return {name: table[name].copy() for name in names}
 
 
 def test_velocity_and_spin_are_those_of_the_pose() -> None:
@@ -54,3 +55,11 @@ def test_a_pose_that_stands_still_for_a_tenth_of_a_second_is_none() -> None:
     assert np.isnan(root.position_m[~root.valid]).all()
     assert np.isfinite(root.position_m[root.valid]).all()
     assert root.sources["rows_without_root"] == 15
+
+
+def test_a_pose_that_came_more_than_a_tenth_of_a_second_late_is_none() -> None:
+    late = track()
+    late["external_age_s"][10:14] = [0.09, 0.101, 0.5, np.nan]
+    root = root_pose(late, PERIOD_S)
+    assert np.flatnonzero(~root.valid).tolist() == [11, 12, 13]
+    assert np.isnan(root.quat_wxyz[11:14]).all()

@@ -27,6 +27,7 @@ def sampled(n: int = 500, jitter_s: float = 0.002) -> Track:
         "action_sent": np.sin(3 * grid_s)[:, None],
         "mode": np.full(n, 3, np.uint8),
         "external_pose": time_s[:, None].repeat(7, 1),
+        "external_age_s": time_s.astype(np.float32),
     }
 
 
@@ -39,7 +40,7 @@ def test_states_move_to_the_line_and_commands_stay() -> None:
     assert raw_error > 2e-3, "the jitter was worth removing"
     first = int(after["tick"][0])
     rows = slice(first, first + len(after["tick"]))
-    for name in ("action_sent", "mode", "external_pose"):
+    for name in ("action_sent", "mode", "external_pose", "external_age_s"):
         np.testing.assert_array_equal(after[name], before[name][rows])
     assert facts["period_s"] == pytest.approx(0.02 * DRIFT, rel=1e-5)
     assert 0.4 < facts["jitter_rms_ms"] < facts["jitter_max_ms"] < 1.1
