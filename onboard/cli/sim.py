@@ -47,6 +47,8 @@ class Args:
     """Read single keys of this terminal instead of lines on standard input."""
     gamepad: Path | None = None
     """Joystick device with an Xbox layout, for example /dev/input/js0."""
+    pose_udp: str = ""
+    """Send the pelvis' true pose to HOST:PORT, as motion capture would (docs/external-pose.md)."""
     viewer: bool = False
     """Show the robot in a window."""
     duration: float = float("inf")
@@ -86,6 +88,7 @@ def _options(args: Args) -> Options:
         faults=tuple(_fault(text) for text in args.fault),
         keys=args.keys,
         gamepad=args.gamepad,
+        pose_udp=args.pose_udp,
         viewer=args.viewer,
         duration_s=args.duration,
         realtime=args.realtime,

@@ -21,9 +21,11 @@ from types import FrameType
 from typing import Any
 
 from onboard.configs.errors import ConfigError, LinkError
+from onboard.configs.external_pose import udp_address
 from onboard.configs.sim import SimConfig, load_sim
 from onboard.runtime.clock import GridClock
 from onboard.runtime.dds import DdsDomain
+from onboard.runtime.external_pose import PoseSender
 from onboard.runtime.motion_switcher import MotionSwitcherResponder
 from onboard.runtime.realtime import PRIORITY_ROBOT, setup_realtime
 from onboard.sim import console
@@ -62,6 +64,8 @@ class Options:
     """Single keys of this terminal instead of lines on standard input."""
     gamepad: Path | None = None
     """Joystick device such as /dev/input/js0."""
+    pose_udp: str = ""
+    """Address HOST:PORT that the true pose is sent to; "" for none."""
     viewer: bool = False
     """Show the robot in a window."""
     duration_s: float = math.inf
@@ -91,7 +95,8 @@ class SimProcess:
         self._script = Script.read(options.script) if options.script else None
         self._faults = Script([(at, console.parse(line)) for at, line in sorted(options.faults)])
         self._gamepad = Gamepad(options.gamepad) if options.gamepad else None
-        self._topics = Topics(domain, self.robot)
+        self._pose = _pose_sender(options.pose_udp)
+        self._topics = Topics(domain, self.robot, self._pose)
         self._switcher = MotionSwitcherResponder(domain, names=(self.config.builtin.name,))
         self._steps = max(1, round(PUBLISH_S / self.config.timestep_s))
         self._clock = GridClock(round(self._steps * self.config.timestep_s * 1e9))
@@ -121,6 +126,8 @@ class SimProcess:
     def close(self) -> None:
         """Give back terminal, gamepad and window."""
         self._hands.close()
+        if self._pose is not None:
+            self._pose.close()
         if self._gamepad is not None:
             self._gamepad.close()
         if self._viewer is not None:
@@ -209,6 +216,20 @@ def _greeting(process: SimProcess, domain: DdsDomain) -> str:
         f"simulated {config.robot} on domain {domain.id}, {domain.interface}: {controller}, pose "
         f"'{config.start_pose}', {held}; Ctrl-C ends it"
     )
+
+
+def _pose_sender(address: str) -> PoseSender | None:
+    """Sends to an address; None where there is none.
+
+    Raises:
+        ConfigError: it is no address.
+    """
+    if not address:
+        return None
+    try:
+        return PoseSender(udp_address(address))
+    except ValueError as error:
+        raise ConfigError(f"--pose-udp {address}: {error}; give HOST:PORT, an IPv4 address") from error
 
 
 def _open_viewer(robot: SimRobot) -> Any:  # noqa: ANN401 - MuJoCo has no types

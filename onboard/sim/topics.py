@@ -1,11 +1,13 @@
 """The simulated robot's topics: bytes out of its sensors, bytes into its motors."""
 
 import math
+import time
 
 import numpy as np
 
 from onboard.runtime import idl
 from onboard.runtime.dds import DdsDomain
+from onboard.runtime.external_pose import PoseSender
 from onboard.runtime.wire import GROUND_TRUTH, HEADER, ImuEncoder, LowStateEncoder
 from onboard.sim.faults import Fate
 from onboard.sim.model import Float64Array
@@ -23,10 +25,12 @@ class Topics:
     Args:
         domain: where; closed by its owner, and the readers and writers with it.
         robot: whose topics.
+        pose: takes the ground truth too, as motion capture would tell it; None for nobody.
     """
 
-    def __init__(self, domain: DdsDomain, robot: SimRobot) -> None:
+    def __init__(self, domain: DdsDomain, robot: SimRobot, pose: PoseSender | None = None) -> None:
         self._robot = robot
+        self._pose = pose
         self._commands = domain.reader(idl.LOW_CMD_TOPIC, idl.LowCmd, depth=COMMAND_DEPTH)
         self._states = domain.writer(idl.LOW_STATE_TOPIC, idl.LowState)
         self._torso = domain.writer(idl.TORSO_IMU_TOPIC, idl.ImuState)
@@ -80,6 +84,8 @@ class Topics:
         frame["angular_velocity"] = truth.angular_velocity_rad_s
         frame["contact_force"] = truth.foot_force_n
         self._truth.write(frame.tobytes())
+        if self._pose is not None:
+            self._pose.send(time.monotonic_ns(), truth.position_m, truth.quat_wxyz, truth.velocity_body_m_s)
 
 
 def _rpy(imu: Float64Array) -> tuple[float, float, float]:

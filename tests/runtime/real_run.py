@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -218,13 +218,18 @@ def _processes(part: str) -> list[int]:
 
 @contextmanager
 def real_run(
-    folder: Path, script: str = RAMP, *extra: str, gantry_m: float = 0.9, program: str = "onboard"
+    folder: Path,
+    script: str = RAMP,
+    *extra: str,
+    gantry_m: float = 0.9,
+    program: str = "onboard",
+    sim_options: Sequence[str] = (),
 ) -> Iterator[RealRun]:
     """A robot on the gantry and a run that releases and commands it."""
     plan()  # skips where the policy is not installed
     with free_domain_id() as domain, DdsDomain(domain, "lo") as dds:
         hanging = ["--domain", str(domain), "--gantry", "--start-pose", "crouch"]
-        hanging += ["--set", f"gantry.height_m={gantry_m}"]
+        hanging += ["--set", f"gantry.height_m={gantry_m}", *sim_options]
         with SimProcess(hanging, folder / "sim.json") as sim:
             run = RealRun(folder, script, sim, Tap(dds), *extra, program=program)
             try:

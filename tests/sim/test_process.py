@@ -1,5 +1,6 @@
 """The simulated robot as a process on real DDS."""
 
+import contextlib
 import itertools
 import json
 import signal
@@ -14,10 +15,12 @@ import numpy as np
 import pytest
 
 from onboard.configs.errors import ConfigError, LinkError
+from onboard.configs.external_pose import UdpAddress
 from onboard.configs.robot import N_JOINTS
 from onboard.runtime import idl
 from onboard.runtime.dds import DdsDomain, Sample
 from onboard.runtime.dds_link import DdsLink
+from onboard.runtime.external_pose import Pose, UdpPoses
 from onboard.runtime.link import State
 from onboard.runtime.motion_switcher import MotionSwitcher
 from onboard.runtime.remote import START, keys
@@ -164,6 +167,25 @@ def test_ticks_every_2_ms_with_valid_checksums(start_sim: StartSim, domain: DdsD
     assert last - first == 10 * (len(ground) - 1)
 
 
+def test_the_true_pose_goes_out_by_udp_too(start_sim: StartSim) -> None:
+    poses = UdpPoses(UdpAddress("127.0.0.1", 0))
+    with contextlib.closing(poses):
+        start_sim("--pose-udp", f"127.0.0.1:{poses.address.port}")
+        found: list[Pose | None] = []
+
+        def enough() -> bool:
+            found.extend(poses.take_all())
+            return len(found) >= 20
+
+        assert until(enough)
+    heard = [pose for pose in found if pose is not None]
+    assert len(heard) == len(found)
+    assert all(before.stamp_ns < after.stamp_ns for before, after in itertools.pairwise(heard))
+    assert heard[-1].position_m[2] == pytest.approx(0.785, abs=0.02)
+    assert abs(heard[-1].quat_wxyz[0]) > 0.98
+    assert np.isfinite(heard[-1].velocity_m_s).all()
+
+
 def test_faults_are_on_the_wire(start_sim: StartSim, domain: DdsDomain) -> None:
     sim = start_sim()
     states = domain.reader(idl.LOW_STATE_TOPIC, idl.LowState, depth=512)
@@ -275,6 +297,7 @@ def test_ends_with_its_parent(domain_id: int, domain: DdsDomain) -> None:  # noq
         ({"gamepad": Path("/nowhere/js0")}, LinkError, "gamepad /nowhere/js0"),
         ({"viewer": True}, LinkError, "needs a display"),
         ({"config": "g7"}, ConfigError, "'g7' is no shipped sim configuration"),
+        ({"pose_udp": "mocap:9870"}, ConfigError, "--pose-udp mocap:9870: Expected 4 octets"),
     ],
 )
 def test_what_can_not_be_started_is_refused(
