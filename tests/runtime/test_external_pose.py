@@ -1,9 +1,12 @@
 """The external pose as bytes: what a sender writes is what is read, and nothing else is read."""
 
+import re
 import socket
 import struct
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,3 +159,15 @@ def test_the_dds_topic_is_heard(domain_id: int) -> None:
         (pose,) = arrived(poses, 1)
     assert pose is not None
     assert pose.stamp_ns == 9
+
+
+def test_the_pages_sender_is_understood(poses: UdpPoses) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "external-pose.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(example.replace("9870", str(poses.address.port)), "external-pose.md", "exec"), names)
+    names["sender"].close()
+    (pose,) = arrived(poses, 1)
+    assert pose is not None
+    assert pose.position_m.tolist() == [0.0, 0.0, 0.78]
+    assert np.isnan(pose.velocity_m_s).all()
