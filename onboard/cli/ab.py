@@ -28,10 +28,10 @@ from onboard.runtime.assembly import Plan, make_plan
 EPILOG = """examples:
   onboard ab holosoma_loco_ppo --residual r.yaml --gain 0.6 --latency-ms 10    a weak, late simulated robot
   onboard ab dance/ --residual r.yaml --sim-set "gap.gain={'*_ankle_*': 0.6}" --blocks 10 --out report/
-  onboard ab holosoma_loco_ppo --residual r.yaml --schedule                    the order, for the robot
+  onboard ab my_policy/ --residual r.yaml --live --interface eth0              on the robot, a prompt each time
   onboard ab holosoma_loco_ppo --residual r.yaml --from a.h5 b.h5 c.h5 d.h5    arms recorded on the robot
 
-On the robot record each episode of the schedule with
+By hand: --schedule prints the order; record each episode with
   onboard run POLICY --residual r.yaml --arm keep|drop --note PROTOCOL"""
 
 
@@ -63,6 +63,16 @@ class Args:
     """key=value of the simulator's configuration."""
     logs: Annotated[tuple[str, ...], tyro.conf.arg(name="from", metavar="FILE")] = ()
     """Judge the arms in these rollouts and fly nothing."""
+    live: bool = False
+    """Fly on the robot over DDS instead of the simulator, one run an episode, with a prompt before each."""
+    interface: str = "lo"
+    """With --live: network interface of the robot."""
+    domain: int = 0
+    """With --live: DDS domain id; 0 on the robot."""
+    release: bool = False
+    """With --live: release the robot's built-in controller after a press of START. Gantry or seated only."""
+    gantry: bool = False
+    """With --live: the robot hangs."""
     schedule: bool = False
     """Print the order of the episodes and fly nothing."""
     robot: str = "g1_29dof"
@@ -87,12 +97,14 @@ def run(argv: list[str]) -> int:
     plans = {arm: make_plan(_config(args, arm)) for arm in ("keep", "drop")}
     plan = plans["keep"]
     subject = make_subject(plan.bundle, plan.robot)
-    out = Path(args.out or f"ab_{plan.bundle.name}")
+    out = _folder(args)
     orders = _register(args, plan, out)
     if args.schedule:
         return 0
     if args.logs:
         flown = [Flown(score) for score in recorded_scores(map(Path, args.logs), subject, plan.bundle.name)]
+    elif args.live:
+        flown = _fly_live(args, plans, orders)
     else:
         flown = _fly_all(args, plans, orders)
     results = judge_protocols([each.score for each in flown], subject.primary, args.seed)
@@ -116,9 +128,17 @@ def _config(args: Args, arm: str) -> Any:  # noqa: ANN401 - a RunConfig
         residual=args.residual,
         residual_overrides=args.residual_set,
         arm=arm,
-        gantry=True,
-        provider="simulator_truth",
+        gantry=args.gantry or not args.live,
+        provider="leg_odometry" if args.live else "simulator_truth",
+        interface=args.interface,
+        domain=args.domain,
+        release=args.release,
+        out=str(_folder(args) / "rollouts"),
     )
+
+
+def _folder(args: Args) -> Path:
+    return Path(args.out or f"ab_{Path(args.policy).stem}")
 
 
 def _register(args: Args, plan: Plan, out: Path) -> dict[str, list[Slot]]:
@@ -158,6 +178,26 @@ def _fly_all(args: Args, plans: dict[str, Plan], orders: dict[str, list[Slot]]) 
                     say("interrupted: judging what was flown; this episode and the rest count as aborted")
                     flown += [Flown(_aborted(name, left)) for left in order[slot.number :]]
                     return flown
+    return flown
+
+
+def _fly_live(args: Args, plans: dict[str, Plan], orders: dict[str, list[Slot]]) -> list[Flown]:
+    """The same on the robot; the end of the operator's input ends the experiment, not what was flown."""
+    from onboard.cli.ab_live import fly_live  # DDS is not wanted elsewhere
+
+    plan = plans["keep"]
+    subject, scripts = (
+        make_subject(plan.bundle, plan.robot),
+        choose_protocols(args.protocol, plan, args.seconds),
+    )
+    flown: list[Flown] = []
+    for name, order in orders.items():
+        for slot in order:
+            try:
+                score = fly_live(plans[slot.arm], name, scripts[name], slot, len(order), subject, input)
+            except (KeyboardInterrupt, EOFError):
+                return flown + [Flown(_aborted(name, left)) for left in order[slot.number :]]
+            flown.append(Flown(score))
     return flown
 
 

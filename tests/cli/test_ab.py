@@ -8,13 +8,14 @@ import yaml
 
 from onboard.analysis.ab.metrics import make_subject
 from onboard.analysis.ab.schedule import Slot
-from onboard.cli import ab
+from onboard.cli import ab, ab_live
 from onboard.cli.ab_flights import fly, recorded_scores
 from onboard.cli.ab_protocols import choose_protocols
 from onboard.cli.recorded_trial import RecordedTrial
 from onboard.cli.run_options import run_config
 from onboard.configs.errors import ConfigError, OnboardError, RolloutError
 from onboard.runtime.assembly import Plan, make_plan
+from onboard.runtime.launch import Outcome
 from tests.runtime.flight import POLICY
 
 pytest.importorskip("mujoco")
@@ -106,3 +107,35 @@ def test_the_schedule_alone_flies_nothing(residual: Path, tmp_path: Path) -> Non
 def test_a_protocol_that_does_not_fit_is_refused(residual: Path) -> None:
     with pytest.raises(ConfigError, match="follows no motion"):
         choose_protocols(("motion",), planned(residual, "keep"), 5.0)
+
+
+def test_on_the_robot_every_episode_waits_for_the_operator(
+    residual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = planned(residual, "drop")
+    subject = make_subject(plan.bundle, plan.robot)
+    script = choose_protocols(("slow",), plan, 2.5)["slow"]
+    rollout = RecordedTrial(plan, script, (), tmp_path).run(lambda done_s: None)["rollout"]
+    launched: list[Plan] = []
+
+    def launch(the_plan: Plan, *rest: object) -> Outcome:
+        launched.append(the_plan)
+        return Outcome("over", 0 if len(launched) == 1 else 4, Path(rollout), 125, [], 0)
+
+    monkeypatch.setattr(ab_live, "launch", launch)
+    asked: list[str] = []
+    answers = iter(["", "", "skip"])
+
+    def ask(prompt: str) -> str:
+        asked.append(prompt)
+        return next(answers)
+
+    scores = [
+        ab_live.fly_live(plan, "turn", script, Slot(number, 1, 0, "drop", 3), 4, subject, ask)
+        for number in range(3)
+    ]
+    assert "episode 1 of 4: put the robot back" in asked[0]
+    assert [score.aborted for score in scores] == ["", "a process died", "the operator left it out"]
+    assert (scores[0].protocol, scores[0].block, scores[0].arm) == ("turn", 1, "drop")
+    assert scores[0].metrics["tracking_rad"] > 0
+    assert [each.config.note for each in launched] == ["turn", "turn"]
