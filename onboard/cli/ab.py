@@ -28,7 +28,7 @@ from onboard.runtime.assembly import Plan, make_plan
 EPILOG = """examples:
   onboard ab holosoma_loco_ppo --residual r.yaml --gain 0.6 --latency-ms 10    a weak, late simulated robot
   onboard ab dance/ --residual r.yaml --sim-set "gap.gain={'*_ankle_*': 0.6}" --blocks 10 --out report/
-  onboard ab my_policy/ --residual r.yaml --live --interface eth0              on the robot, a prompt each time
+  onboard ab my_policy/ --residual r.yaml --live --interface eth0              on the robot, with prompts
   onboard ab holosoma_loco_ppo --residual r.yaml --from a.h5 b.h5 c.h5 d.h5    arms recorded on the robot
 
 By hand: --schedule prints the order; record each episode with
@@ -186,10 +186,8 @@ def _fly_live(args: Args, plans: dict[str, Plan], orders: dict[str, list[Slot]])
     from onboard.cli.ab_live import fly_live  # DDS is not wanted elsewhere
 
     plan = plans["keep"]
-    subject, scripts = (
-        make_subject(plan.bundle, plan.robot),
-        choose_protocols(args.protocol, plan, args.seconds),
-    )
+    subject = make_subject(plan.bundle, plan.robot)
+    scripts = choose_protocols(args.protocol, plan, args.seconds)
     flown: list[Flown] = []
     for name, order in orders.items():
         for slot in order:

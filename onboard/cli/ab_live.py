@@ -1,4 +1,4 @@
-"""Episodes of an A/B experiment on a robot over DDS, one run each, the operator putting it back in between."""
+"""Episodes of an A/B experiment on a robot: one run each, the operator puts it back in between."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,8 +39,8 @@ def fly_live(
         ask: shows a prompt and waits for a line; `skip` leaves the episode out.
     """
     prompt = (
-        f"{protocol}, episode {slot.number + 1} of {total}: put the robot back on the gantry or its feet, as at "
-        f"the start of every other episode. Enter starts its ramp, skip leaves it out: "
+        f"{protocol}, episode {slot.number + 1} of {total}: put the robot back on the gantry or its feet, as "
+        "at the start of every other episode. Enter starts its ramp, skip leaves it out: "
     )
     if ask(prompt).strip().lower() == "skip":
         return _uncounted(protocol, slot, "the operator left it out")

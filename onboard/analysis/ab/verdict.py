@@ -136,11 +136,10 @@ def overall(words: list[Word]) -> Word:
 
 def _why(blocks: Blocks, word: Word, more: int | None, usable: bool) -> str:
     parts = []
-    if not usable:
-        parts.append(
-            f"nothing to compare: {len(blocks.keep)} whole blocks, {MIN_BLOCKS} are needed, with an episode "
-            "that did not fail"
-        )
+    if blocks.episodes and blocks.episodes == sum(blocks.failed.values()):
+        parts.append("every episode of both arms failed: nothing to compare")
+    elif not usable:
+        parts.append(f"nothing to compare: {len(blocks.keep)} whole blocks, {MIN_BLOCKS} are needed")
     elif word == "undecided":
         parts.append(
             "no number of episodes will decide it: the effect lies between 10 and 20 %"
