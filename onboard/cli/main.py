@@ -10,6 +10,7 @@ from onboard.configs.errors import OnboardError
 VERBS = {
     "demo": "watch a trained policy walk a simulated G1 over real DDS",
     "sim": "start a simulated G1 that speaks the robot's DDS topics",
+    "check": "before a run: is policy, network and computer fit for it",
     "run": "run a policy on a robot, real or simulated",
     "status": "follow a run: mode, events, timing, joints, health of every process",
     "try": "run a policy in the in-process simulator, faster than real time",

@@ -1,0 +1,1 @@
+"""Checks before a run: what was measured, whether it will do, what to do where it will not."""
