@@ -9,8 +9,16 @@ from onboard.analysis.lock_step_sources import lock_step_sources
 from onboard.cli.run_options import run_config
 from onboard.configs.errors import PolicyError
 from onboard.configs.events import Event, Mode
-from onboard.policies.estimators.provider import LEG_ODOMETRY, SIMULATOR_TRUTH, Source
+from onboard.policies.estimators.provider import (
+    EXTERNAL,
+    LEG_ODOMETRY,
+    SIMULATOR_TRUTH,
+    ExternalSource,
+    Source,
+)
 from onboard.runtime.assembly import Plan, make_plan
+from onboard.runtime.ports import RECORDER
+from onboard.runtime.shm import Ring
 from onboard.sim.sim_link import SimLink
 from tests.runtime.flight import Flight
 from tests.shared import shared_folder
@@ -55,6 +63,49 @@ def test_a_policy_walks_on_its_own_estimate_as_on_the_truth() -> None:
         speeds.append(flight.column("base_velocity", 150)[:, 0].mean())
     assert speeds[0] > 0.4
     assert abs(speeds[1] - speeds[0]) < 0.1
+
+
+class Watched:
+    """An external pose as the recorder publishes it: the simulator's truth, until the cameras are covered."""
+
+    name = EXTERNAL
+
+    def __init__(self, link: SimLink) -> None:
+        self._link = link
+        self._row = np.zeros((), RECORDER)
+        self._ring = Ring(memoryview(bytearray(Ring.size(RECORDER, 4))), RECORDER, 4)
+        self._source = ExternalSource(self._ring)
+        self.known = self._source.known
+        self.covered = False
+
+    def look(self) -> None:
+        if not self.covered:
+            row, truth = self._row, self._link.robot.physics.truth()
+            row["external_pose"] = [*truth.position_m, *truth.quat_wxyz]
+            row["external_velocity"] = truth.velocity_body_m_s
+            row["external_recv_ns"], row["external_pose_ns"] = self._link.now_ns, 1 + self._link.now_ns
+            self._ring.push(row)
+        self._source.look()
+
+
+def test_a_policy_walks_on_the_external_pose_and_damps_when_it_is_lost() -> None:
+    watched: list[Watched] = []
+
+    def watch(link: SimLink) -> list[Source]:
+        watched.append(Watched(link))
+        return list(watched)
+
+    flight = Flight(playground(EXTERNAL), sources=watch)
+    flight.walk(0.5, ticks=300)
+    pose = flight.column("external_pose", 100)
+    np.testing.assert_allclose(pose[-1, :3], flight.robot.physics.truth().position_m, atol=0.02)
+    assert pose[-1, 0] - pose[0, 0] > 0.6, "it walked"
+    assert (flight.column("external_age_s", 100) == 0.0).all()
+    watched[0].covered = True
+    flight.fly(6)
+    assert flight.mode is Mode.DAMP
+    assert Event.PROVIDER_OLD.name in flight.events
+    assert (np.diff(flight.column("external_age_s", 5)) > 0.015).all(), "the last pose stays and ages"
 
 
 def test_an_estimate_that_stops_coming_damps_a_policy_that_reads_it() -> None:
