@@ -54,7 +54,7 @@ ROWS = (
     ),
     Row(
         "to_write",
-        "taken to written",
+        "to written",
         {"bytes": _BYTES[1:], "objects": _OBJECTS[1:], "onboard": ("taken_to_write",)},
     ),
 )

@@ -15,12 +15,12 @@ def comparison(
 ) -> Table:
     """Every row with every side that was played: median and tail, and how many times dearer objects are."""
     sides = [side for side in SIDES if any(side in row for row in compared.values())]
-    table = _table("µs at 50 Hz, cold: p50 (p99); ratios at p50", "stage")
+    table = _table("µs at 50 Hz, cold: p50 / p99; ratios at p50", "stage")
     for side in sides:
-        table.add_column(side, justify="right")
+        table.add_column(side, justify="right", no_wrap=True)
     ours = [side for side in OURS if side in sides and BASELINE in sides]
     for side in ours:
-        table.add_column(f"{BASELINE}\n: {side}", justify="right")
+        table.add_column(f"{BASELINE}\n/ {side}", justify="right", no_wrap=True)
     for row in ROWS:
         cells = [_spread(compared[row.key].get(side)) for side in sides]
         cells += [_times(ratio.get(row.key, {}).get(side)) for side in ours]
@@ -59,11 +59,11 @@ def goals(aims: Mapping[str, Aim]) -> Table:
 
 
 def _table(title: str, *columns: str) -> Table:
-    return Table(*columns, title=title, box=box.SIMPLE_HEAD, padding=(0, 1))
+    return Table(*columns, title=title, box=box.SIMPLE_HEAD, pad_edge=False)
 
 
 def _spread(found: Spread | None) -> str:
-    return f"{found.p50:.0f} ({found.p99:.0f})" if found else ""
+    return f"{found.p50:.0f} / {found.p99:.0f}" if found else ""
 
 
 def _times(found: float | None) -> str:

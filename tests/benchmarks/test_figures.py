@@ -98,7 +98,7 @@ def test_the_vendors_sides_get_a_robot_of_the_vendors_types() -> None:
 
 def test_the_tables_show_what_was_found() -> None:
     text = shown(summarise(samples(*STAGES)))
-    assert "410 (447)" in text  # the 99th percentile lies a hundredth of the way to the one slow tick
+    assert "410 / 447" in text  # the 99th percentile lies a hundredth of the way to the one slow tick
     assert "41.0" in text
     assert "callback" in text
 
