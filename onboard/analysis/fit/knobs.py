@@ -43,10 +43,10 @@ KNOBS: Mapping[str, Knob] = {
 
 STAGES: Mapping[Kind, tuple[tuple[str, ...], ...]] = {
     "linear": (("a", "b"),),
-    "physical": (("gain",), ("gain", "friction_nm", "armature")),
+    "physical": (("gain", "friction_nm"), ("gain", "friction_nm", "armature")),
 }
-"""Knobs of each explanation; a later stage starts from what the one before found, since friction that is
-let loose on a wrong gain hides it and stays."""
+"""Knobs of each explanation. A later stage starts from what the one before found: all at once, friction
+and inertia that are let loose on a wrong gain hide it and stay."""
 
 
 @dataclass(frozen=True)

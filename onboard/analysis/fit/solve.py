@@ -25,7 +25,7 @@ from onboard.analysis.fit.trajectory import Trajectory
 
 DIFFERENCE = 1e-4
 """Step of the finite differences, of scaled parameters; far above the integrator's noise."""
-STEP_TOLERANCE = 1e-4
+STEP_TOLERANCE = 1e-3
 GRADIENT_TOLERANCE = 1e-7
 MAX_ITERATIONS = 20
 LOST_RAD = np.pi
