@@ -14,6 +14,7 @@ push 60 0 0 0.1        force in N (world frame) on the torso for so many seconds
 mode ai                put a built-in controller in charge; `mode none` releases it
 fault lost 5           samples of LowState: lost, corrupt, frozen, backwards (tick), nan, quaternion
                        (of a wrong length), flipped (IMU upside down)
+fault loss 0.05        share of the samples that are lost, at random
 fault mode_machine 6   report another robot type
 fault motor left_knee_joint 1       motorstate bits
 fault encoder left_knee_joint 3     radians that its encoder reports too much
@@ -116,6 +117,11 @@ def _mode(name: str) -> Action:
 def _fault(kind: str, *arguments: str) -> Action:
     if kind in ("motor", "heat", "encoder", "torque"):
         return _motor_fault(kind, *arguments)
+    if kind == "loss":
+        (share,) = (_number(text) for text in arguments)
+        if not 0.0 <= share <= 1.0:
+            raise ValueError
+        return lambda robot: setattr(robot.faults, "loss", share)
     _choice(kind, *_SAMPLE_FAULTS, "mode_machine")
     (text,) = arguments
     number = int(text)
@@ -181,8 +187,8 @@ _COMMANDS: dict[str, tuple[str, Callable[..., Action]]] = {
     "push": ("push FX FY FZ SECONDS [LINK], for example: push 60 0 0 0.1", _push),
     "mode": ("mode NAME, for example: mode ai; mode none releases", _mode),
     "fault": (
-        f"fault {'|'.join(_SAMPLE_FAULTS)} SAMPLES, fault mode_machine NUMBER, fault motor JOINT BITS, "
-        "fault encoder JOINT RAD, fault torque JOINT NM, or fault heat JOINT CELSIUS",
+        f"fault {'|'.join(_SAMPLE_FAULTS)} SAMPLES, fault loss SHARE, fault mode_machine NUMBER, "
+        "fault motor JOINT BITS, fault encoder JOINT RAD, fault torque JOINT NM, or fault heat JOINT CELSIUS",
         _fault,
     ),
     "reset": ("reset", _reset),

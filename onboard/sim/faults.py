@@ -43,6 +43,7 @@ class Faults:
         nan: arrive with a joint angle that is no number.
         quaternion: arrive with an orientation whose length is 1.2.
         flipped: arrive with an orientation turned by 180 degrees about x, as by an IMU mounted so.
+        loss: share of all samples that never arrive, at random but the same in every run; for ever.
         mode_machine: reported instead of the robot's own, for ever; None for its own.
         offset_rad: motor slot to what its encoder reports too much, for ever.
         torque_nm: motor slot to the torque that it reports, for ever.
@@ -55,10 +56,12 @@ class Faults:
     nan: int = 0
     quaternion: int = 0
     flipped: int = 0
+    loss: float = 0.0
     mode_machine: int | None = None
     offset_rad: dict[int, float] = field(default_factory=dict)
     torque_nm: dict[int, float] = field(default_factory=dict)
     _last_tick: int = 0
+    _chance: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
     def next(self) -> Fate:
         """Fate of the next sample; uses one up."""
@@ -67,7 +70,7 @@ class Faults:
             if left:
                 setattr(self, name, left - 1)
                 return fate
-        return Fate.GOOD
+        return Fate.LOST if self.loss and self._chance.random() < self.loss else Fate.GOOD
 
     def spoil(self, out: Readings) -> None:
         """Change what the sensors report; uses one sample up."""

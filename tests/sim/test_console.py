@@ -8,6 +8,7 @@ from onboard.configs.errors import ConfigError
 from onboard.runtime.link import State
 from onboard.runtime.remote import DAMP, LIMP, Button, keys, sticks
 from onboard.sim.console import QuitError, parse
+from onboard.sim.faults import Fate
 from onboard.sim.hands import KEYS
 from onboard.sim.robot import SimRobot
 from onboard.sim.script import Script
@@ -114,6 +115,14 @@ def test_sensor_faults_change_what_is_reported_for_as_long_as_told(robot: SimRob
     assert upright == [False, False, False, True]
 
 
+def test_a_share_of_the_samples_is_lost(robot: SimRobot) -> None:
+    parse("fault loss 0.05")(robot)
+    lost = sum(robot.faults.next() is Fate.LOST for _ in range(4000))
+    assert 150 < lost < 250
+    parse("fault loss 0")(robot)
+    assert all(robot.faults.next() is Fate.GOOD for _ in range(100))
+
+
 def test_quit(robot: SimRobot) -> None:
     with pytest.raises(QuitError):
         parse("quit")(robot)
@@ -138,6 +147,7 @@ def test_quit(robot: SimRobot) -> None:
         ("fault lost -3", "expected fault"),
         ("fault melt 3", "expected fault"),
         ("fault motor left_knee_joint", "expected fault"),
+        ("fault loss 1.5", "expected fault"),
         ("fault encoder left_knee_joint nan", "expected fault"),
         ("quit now", "expected quit"),
     ],

@@ -102,6 +102,10 @@ def test_against_a_simulator(domain: DdsDomain, tmp_path: Path) -> None:
             "motion_service": Verdict.WARN,
         }
         assert rows["motion_service"].finding.measured == "'ai' has the motors"
+        sim.tell("fault loss 0.05")
+        assert listen(domain, 100).tick.size == 100
+        assert verdicts(domain, "loss")["loss"].finding.verdict is Verdict.FAIL
+        sim.tell("fault loss 0")
         sim.tell("fault mode_machine 6")
         assert listen(domain, 100).tick.size == 100
         assert verdicts(domain, "robot_type")["robot_type"].finding.verdict is Verdict.FAIL
@@ -122,6 +126,17 @@ with DdsDomain(int(sys.argv[1]), "lo") as dds:
         writer.write(bytes.fromhex(sys.argv[2]))
         time.sleep(0.005)
 """
+
+
+def test_a_second_robot_on_the_same_domain_is_found(domain: DdsDomain, tmp_path: Path) -> None:
+    arguments = ["--domain", str(domain.id)]
+    with SimProcess(arguments, tmp_path / "one.json"), SimProcess(arguments, tmp_path / "two.json"):
+        for _ in range(30):
+            listen(domain, 200)
+            finding = verdicts(domain, "publishers")["publishers"].finding
+            if finding.verdict is Verdict.FAIL:
+                break
+        assert finding.measured.startswith("2 publishers")
 
 
 def test_another_commander_is_heard_and_our_own_voice_is_not(domain: DdsDomain) -> None:
