@@ -18,6 +18,7 @@ from onboard.configs.loader import parse_yaml
 from onboard.logging.layout import LIMITS
 from onboard.logging.rollout import Rollout
 from onboard.policies.command import MotionCommand
+from onboard.policies.estimators.provider import EXTERNAL, signals_from
 from onboard.policies.labels import action_labels, observation_labels
 from onboard.policies.policy import Policy
 from onboard.runtime.link import State
@@ -30,7 +31,7 @@ OTHER_OBS, OTHER_ACTION = 1e-6, 1e-4
 _STATE = ("q", "dq", "tau_est", "quat_wxyz", "gyro_body", "accel_body", "torso_quat_wxyz", "torso_gyro")
 _ROW = (*_STATE, "robot_tick", "command", "step", "episode", "tick", "skipped_ticks", "limit_mask")
 _PROVIDED = {"base_lin_vel": "base_velocity", "contact": "contact"}
-"""Privileged signals to the columns that hold what their provider gave."""
+"""Privileged signals to the columns that hold what their provider gave, unless it was the external pose."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,8 @@ def _run_again(
     log = rollout.policies[index]
     rows = log.rows[select]
     feedback = log.column("action_combined" if _feeds_combined(rollout, index) else "action_policy", select)
-    columns = {name: rollout.column(name)[rows] for name in (*_ROW, *_PROVIDED.values())}
+    columns = {name: rollout.column(name)[rows] for name in _ROW}
+    provided = _provided(rollout, policy, rows)
     starts, broken = _starts(columns, rows)
     resent = (columns["limit_mask"] & LIMITS["resent"]).any(axis=1)
     rebuilt = np.empty((len(rows), policy.obs.size), np.float32)
@@ -155,8 +157,8 @@ def _run_again(
     state, command = State(), MotionCommand()
     for k in range(len(rows)):
         _load(state, command, columns, k)
-        for signal, column in _PROVIDED.items():
-            policy.provided[signal][:] = columns[column][k]
+        for signal, values in provided.items():
+            policy.provided[signal][:] = values[k]
         if starts[k]:
             policy.reset(state)
         rebuilt[k] = policy.observe(state, command, int(columns["step"][k]))
@@ -164,6 +166,17 @@ def _run_again(
         if np.isfinite(feedback[k]).all() and not resent[k]:
             policy.commit(feedback[k])
     return rebuilt, again, ~broken
+
+
+def _provided(rollout: Rollout, policy: Policy, rows: NDArray[np.int64]) -> dict[str, np.ndarray]:
+    """What the providers gave, as far as the rollout holds it: signal to (rows, width)."""
+    given = {signal: rollout.column(column)[rows] for signal, column in _PROVIDED.items()}
+    outside = signals_from(policy.bundle.contract, EXTERNAL)
+    if "base_lin_vel" in outside:
+        given["base_lin_vel"] = rollout.column("external_velocity")[rows]
+    if "base_height" in outside:
+        given["base_height"] = rollout.column("external_pose")[rows][:, 2:3].astype(np.float32)
+    return given
 
 
 def _starts(

@@ -116,6 +116,13 @@ ROW = (
     ),
     Field("contact_force", "<f4", (2,), "N", "estimated vertical foot force, left and right; NaN unknown"),
     Field("base_velocity", "<f4", (3,), "m/s", "estimated base velocity in the body frame; NaN unknown"),
+    Field(
+        "external_velocity",
+        "<f4",
+        (3,),
+        "m/s",
+        "velocity in the body frame that came with the external pose; NaN unknown",
+    ),
     Field("episode", "<i4", (), "", "episode of this rollout, counts resets"),
     Field("step", "<i4", (), "tick", "grid periods since the episode's reset"),
     Field("mark", "<u4", (), "", "how often the operator pressed the mark button so far"),
@@ -208,7 +215,7 @@ def blank_record(dtype: np.dtype) -> np.ndarray:
     record = np.zeros((), dtype)
     for name in ("policy", "motion_index", "contact"):
         record[name] = -1
-    estimates = ("contact_force", "base_velocity", "external_pose", "external_age_s")
+    estimates = ("contact_force", "base_velocity", "external_pose", "external_velocity", "external_age_s")
     for name in ("torso_quat_wxyz", "torso_gyro", *estimates):
         record[name] = np.nan
     record["crc_ok"] = 1

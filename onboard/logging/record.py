@@ -73,6 +73,7 @@ class RolloutRecord:
     external_pose: NDArray[np.float64]
     external_pose_ns: int
     external_age_s: float
+    external_velocity: Floats
     mode: Mode
     arm: Arm
     episode: int

@@ -103,6 +103,7 @@ class TickRecorder:
         views["contact_force"][:] = loop.provision.contact_force
         views["base_velocity"][:] = loop.provision.base_velocity
         views["external_pose"][:] = loop.provision.external.pose
+        views["external_velocity"][:] = loop.provision.external.base_velocity
         row["external_pose_ns"] = loop.provision.external.pose_ns
         row["external_age_s"] = loop.provision.external_age_s
         row["kp_scale"] = pilot.kp_scale

@@ -7,16 +7,18 @@ import h5py
 import numpy as np
 import pytest
 
-from onboard.analysis.lock_step_sources import TruthSource
+from onboard.analysis.lock_step_sources import TruthSource, lock_step_sources
 from onboard.analysis.replay import bring_to, replay
 from onboard.analysis.replay_sim import closed_loop, open_loop, stretch
 from onboard.cli.main import main
 from onboard.configs.errors import RolloutError
 from onboard.logging.rollout import Rollout
+from onboard.policies.estimators.provider import EXTERNAL, LEG_ODOMETRY
 from onboard.policies.policy import Policy
 from tests.analysis.flown import write_flight
 from tests.policies.models import ROBOT
 from tests.runtime.flight import Flight, plan
+from tests.runtime.watched import Watched, playground
 
 TICKS = 120
 
@@ -56,6 +58,19 @@ def test_observations_come_out_bit_by_bit_and_actions_with_them(walk: Path) -> N
     assert (found.left_out, found.unknown) == (0, 0)
     assert found.obs.largest == 0.0
     assert found.action.largest <= 1e-6
+    assert found.holds
+
+
+def test_what_came_from_outside_is_replayed_and_not_the_robots_own_estimate(tmp_path: Path) -> None:
+    flown = Flight(
+        playground(EXTERNAL), sources=lambda link: [*lock_step_sources(link, {LEG_ODOMETRY}), Watched(link)]
+    ).walk(ticks=TICKS)
+    estimate, seen = flown.column("base_velocity", TICKS), flown.column("external_velocity", TICKS)
+    assert np.abs(estimate - seen).max() > 0.001
+    with Rollout(write_flight(flown, tmp_path)) as rollout:
+        found = replay(rollout, 0, Policy(flown.plan.bundle, ROBOT))
+    assert found.unknown == 0
+    assert found.obs.largest == 0.0
     assert found.holds
 
 

@@ -6,30 +6,17 @@ import numpy as np
 import pytest
 
 from onboard.analysis.lock_step_sources import lock_step_sources
-from onboard.cli.run_options import run_config
 from onboard.configs.errors import PolicyError
 from onboard.configs.events import Event, Mode
 from onboard.policies.estimators.provider import (
     EXTERNAL,
     LEG_ODOMETRY,
     SIMULATOR_TRUTH,
-    ExternalSource,
     Source,
 )
-from onboard.runtime.assembly import Plan, make_plan
-from onboard.runtime.ports import RECORDER
-from onboard.runtime.shm import Ring
 from onboard.sim.sim_link import SimLink
 from tests.runtime.flight import Flight
-from tests.shared import shared_folder
-
-
-def playground(provider: str) -> Plan:
-    """The policy that reads its own base velocity."""
-    path = shared_folder("policies", "mujoco_playground_g1", "g1_policy.onnx")
-    return make_plan(
-        run_config(policy=str(path), preset="mujoco_playground_g1", provider=provider, gantry=True)
-    )
+from tests.runtime.watched import Watched, playground
 
 
 def source(name: str) -> Callable[[SimLink], list[Source]]:
@@ -63,29 +50,6 @@ def test_a_policy_walks_on_its_own_estimate_as_on_the_truth() -> None:
         speeds.append(flight.column("base_velocity", 150)[:, 0].mean())
     assert speeds[0] > 0.4
     assert abs(speeds[1] - speeds[0]) < 0.1
-
-
-class Watched:
-    """An external pose as the recorder publishes it: the simulator's truth, until the cameras are covered."""
-
-    name = EXTERNAL
-
-    def __init__(self, link: SimLink) -> None:
-        self._link = link
-        self._row = np.zeros((), RECORDER)
-        self._ring = Ring(memoryview(bytearray(Ring.size(RECORDER, 4))), RECORDER, 4)
-        self._source = ExternalSource(self._ring)
-        self.known = self._source.known
-        self.covered = False
-
-    def look(self) -> None:
-        if not self.covered:
-            row, truth = self._row, self._link.robot.physics.truth()
-            row["external_pose"] = [*truth.position_m, *truth.quat_wxyz]
-            row["external_velocity"] = truth.velocity_body_m_s
-            row["external_recv_ns"], row["external_pose_ns"] = self._link.now_ns, 1 + self._link.now_ns
-            self._ring.push(row)
-        self._source.look()
 
 
 def test_a_policy_walks_on_the_external_pose_and_damps_when_it_is_lost() -> None:

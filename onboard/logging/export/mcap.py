@@ -47,6 +47,7 @@ TOPICS: Mapping[str, tuple[str, ...]] = {
         "external_pose",
         "external_pose_ns",
         "external_age_s",
+        "external_velocity",
     ),
     "/command": ("target", "action_sent", "limit_mask", "kp_scale", "command", "phase", "motion_index"),
     "/run": (

@@ -26,6 +26,7 @@ _AXES: dict[str, tuple[str, ...]] = {
     "phase": SIDES,
     "command": COMMAND_FIELDS,
     "stage_ns": STAGES,
+    "external_velocity": XYZ,
     "external_pose": (*XYZ, "qw", "qx", "qy", "qz"),
 }
 _TEMPERATURES = ("casing", "winding")
@@ -37,6 +38,7 @@ _MAY_BE_UNKNOWN = (
     "contact_force",
     "base_velocity",
     "external_pose",
+    "external_velocity",
 )
 
 

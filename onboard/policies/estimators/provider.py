@@ -232,6 +232,11 @@ def check_providers(contract: Contract, have: Collection[str]) -> None:
             raise PolicyError(f"{contract.name}: {provider} does not give term '{term}'; {there}{how}")
 
 
+def signals_from(contract: Contract, provider: str) -> set[str]:
+    """Signals that a contract takes from a provider."""
+    return {_signal(term) for term, name in contract.providers.items() if name == provider}
+
+
 def _signal(term: str) -> str:
     signal = CATALOGUE[term].signal
     return _READ_AS.get(signal, signal)

@@ -21,6 +21,7 @@ NEVER_KNOWN = {
     "external_pose",
     "external_pose_ns",
     "external_age_s",
+    "external_velocity",
 }
 
 

@@ -16,6 +16,7 @@ from onboard.policies.estimators.provider import (
     PortSource,
     Provision,
     check_providers,
+    signals_from,
 )
 from onboard.policies.policy import Policy
 from onboard.runtime.ports import RECORDER
@@ -98,6 +99,7 @@ def test_a_policy_walks_on_the_external_velocity_while_it_is_new_and_known(
     ring: Ring, walker: Policy
 ) -> None:
     reader = with_providers(walker, base_lin_vel=EXTERNAL)
+    assert signals_from(reader.bundle.contract, EXTERNAL) == {"base_lin_vel"}
     provision = Provision([Told(), ExternalSource(ring)], [reader], limit_s=0.06)
     ring.push(heard(100 * MS, 7, (0.4, 0.0, 0.1)))
     provision.look(160 * MS)
