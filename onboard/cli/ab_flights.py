@@ -158,8 +158,7 @@ def _episodes(rollout: Rollout, protocol: str, subject: Subject, policy: str) ->
         if log.name != policy:
             continue
         mine = (mode == Mode.POLICY) & (index == number) & np.isin(arm, (Arm.KEEP, Arm.DROP))
-        for chosen in np.unique(episode[mine]):
-            at = np.flatnonzero(mine & (episode == chosen))
+        for at in _stretches(np.flatnonzero(mine), episode, arm):
             rows = {name: column(name)[at] for name in COLUMNS}
             where = np.isin(log.rows, at)
             rows |= {name: log.column(name)[where] for name in POLICY_COLUMNS}
@@ -167,6 +166,22 @@ def _episodes(rollout: Rollout, protocol: str, subject: Subject, policy: str) ->
             yield _recorded(
                 rows, subject, protocol, int(arm[at[0]]), flag[until_end], events[until_end], step[at]
             )
+
+
+def _stretches(rows: np.ndarray, episode: np.ndarray, arm: np.ndarray) -> list[np.ndarray]:
+    """Rows in parts of one episode and one arm each; of arms that change in a run, the whole ones.
+
+    The last stretch of a run with blocks is as long as the run happened to be, so it is left out unless
+    its episode has no other.
+    """
+    changes = np.flatnonzero((np.diff(episode[rows]) != 0) | (np.diff(arm[rows].astype(int)) != 0)) + 1
+    parts = [part for part in np.split(rows, changes) if part.size]
+    own = [int(episode[part[0]]) for part in parts]
+    return [
+        part
+        for k, part in enumerate(parts)
+        if own.count(own[k]) == 1 or (k + 1 < len(parts) and own[k + 1] == own[k])
+    ]
 
 
 def _recorded(

@@ -73,8 +73,13 @@ class Args:
     """Residual file to run the policy with."""
     residual_set: Repeated = ()
     """key=value of the residual, for example mode=add or through=gains."""
-    arm: Literal["", "keep", "drop", "shadow"] = ""
-    """keep (what a residual does without a word) applies it, shadow only logs it, drop does neither."""
+    arm: Literal["", "keep", "drop", "shadow", "blocks"] = ""
+    """keep (what a residual does without a word) applies it, shadow only logs it, drop does neither; blocks
+    alternates keep and drop in ABBA blocks, for onboard ab --from."""
+    block_s: float = 10.0
+    """With --arm blocks: length of a stretch with one arm."""
+    block_seed: int = 0
+    """With --arm blocks: of the order."""
     lowstate: bool = False
     """Record every LowState sample too."""
     out: str = "rollouts"
@@ -158,6 +163,8 @@ def _config(args: Args) -> RunConfig:
         residual=args.residual,
         residual_overrides=args.residual_set,
         arm=arm(args.residual, args.arm),
+        block_s=args.block_s,
+        block_seed=args.block_seed,
         lowstate=args.lowstate,
         out=args.out,
         note=args.note,

@@ -158,6 +158,18 @@ class Trial:
             "tripped": tripped,
             "events": names(self.loop.recorder.events_seen),
             "limited_share": self._limited_ticks / max(1, self._policy_ticks),
+            **self._residual_figures(),
+        }
+
+    def _residual_figures(self) -> dict[str, Any]:
+        """What the residual did; nothing for a trial without one."""
+        if self.plan.residual is None:
+            return {}
+        slot = self.loop.pilot.slot
+        return {
+            "arm": slot.arm.name.lower(),
+            "residual_bounded_share": slot.tally.bounded / max(1, slot.tally.ticks),
+            "residual_dropped": slot.tally.why,
         }
 
     @property

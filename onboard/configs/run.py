@@ -92,8 +92,12 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     residual: str = ""
     """Residual file for the first policy, "" for none."""
     residual_overrides: tuple[str, ...] = ()
-    arm: Literal["none", "keep", "drop", "shadow"] = "none"
-    """keep applies the residual, shadow only computes and logs it, drop does neither."""
+    arm: Literal["none", "keep", "drop", "shadow", "blocks"] = "none"
+    """keep applies the residual, shadow only computes and logs it, drop does neither; blocks alternates."""
+    block_s: Annotated[float, Meta(ge=1, le=600)] = 10.0
+    """Arm blocks: length of a stretch with one arm."""
+    block_seed: Annotated[int, Meta(ge=0)] = 0
+    """Arm blocks: of the order."""
     lowstate: bool = False
     """Record every LowState sample too."""
     external_pose: str = ""

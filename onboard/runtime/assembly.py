@@ -19,6 +19,7 @@ from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.estimators.provider import EXTERNAL, LEG_ODOMETRY, Provision, Source
 from onboard.policies.excitation import Excitation, bench_bundle
 from onboard.policies.policy import Policy
+from onboard.policies.residual.blocks import BlockSlot
 from onboard.policies.residual.files import ResidualBundle, load_residual
 from onboard.policies.residual.gains import make_slot
 from onboard.policies.residual.slot import NoResidual, Slot
@@ -35,6 +36,9 @@ from onboard.safety.gate import Gate, make_tables
 
 DRY_OVERRIDES = ("events.RAMP_TRACKING.limit=.inf", "events.RAMP_TORQUE.limit=.inf")
 """In a dry run nobody follows the ramp."""
+
+_ARM_NAMES = {"blocks": "ab"}
+"""How a rollout calls a run whose arm changes."""
 
 DEFAULT_RANGE = (-0.5, 0.5)
 """Command range where the policy's owner states none; m/s or rad/s."""
@@ -108,8 +112,8 @@ class Plan:
 
     @property
     def arm(self) -> Arm:
-        """Side of the A/B comparison that the first policy's ticks belong to."""
-        return Arm[self.config.arm.upper()]
+        """Side of the A/B comparison that the first policy's ticks belong to; of blocks the first one's."""
+        return Arm.DROP if self.config.arm == "blocks" else Arm[self.config.arm.upper()]
 
     def policies(self) -> list[Actor]:
         """Every policy, ready to run; on the bench the excitation."""
@@ -123,6 +127,8 @@ class Plan:
         slot: Slot = NoResidual(first.raw.size, self.arm)
         if self.residual is not None:
             slot = make_slot(self.residual, first, self.robot, self.arm)
+        if self.config.arm == "blocks":
+            slot = BlockSlot(slot, self.config.block_s, self.config.period_ns / 1e9, self.config.block_seed)
         return [slot, *(NoResidual(policy.raw.size) for policy in others)]
 
 
@@ -171,8 +177,8 @@ def _residual(config: RunConfig, robot: RobotConfig, bundle: PolicyBundle) -> Re
     """The run's residual, checked down to its networks; nothing that is only read at the start is left."""
     if bool(config.residual) != (config.arm != "none") and config.arm != "drop":
         raise ConfigError(
-            f"residual '{config.residual}' with arm '{config.arm}': keep and shadow need a residual, and a "
-            "residual needs an arm; give --residual FILE --arm keep, drop or shadow"
+            f"residual '{config.residual}' with arm '{config.arm}': all arms but drop need a residual, and "
+            "a residual needs an arm; give --residual FILE --arm keep, drop, shadow or blocks"
         )
     if not config.residual:
         return None
@@ -211,7 +217,9 @@ def run_info(plan: Plan, policies: Sequence[Actor]) -> RunInfo:
     first, *others = policies
     infos = [_policy_info(first, plan.residual), *(_policy_info(policy, None) for policy in others)]
     period_s = plan.config.period_ns / 1e9
-    return describe_run(plan.robot, infos, period_s, texts, plan.config.arm, plan.config.note)
+    return describe_run(
+        plan.robot, infos, period_s, texts, _ARM_NAMES.get(plan.config.arm, plan.config.arm), plan.config.note
+    )
 
 
 def _policy_info(policy: Actor, residual: ResidualBundle | None) -> PolicyInfo:

@@ -3,17 +3,19 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
 from onboard.analysis.ab.metrics import make_subject
 from onboard.analysis.ab.schedule import Slot
 from onboard.cli import ab, ab_live
-from onboard.cli.ab_flights import fly, recorded_scores
+from onboard.cli.ab_flights import _stretches, fly, recorded_scores
 from onboard.cli.ab_protocols import choose_protocols
 from onboard.cli.recorded_trial import RecordedTrial
 from onboard.cli.run_options import run_config
 from onboard.configs.errors import ConfigError, OnboardError, RolloutError
+from onboard.configs.events import Arm
 from onboard.runtime.assembly import Plan, make_plan
 from onboard.runtime.launch import Outcome
 from tests.runtime.flight import POLICY
@@ -139,3 +141,14 @@ def test_on_the_robot_every_episode_waits_for_the_operator(
     assert (scores[0].protocol, scores[0].block, scores[0].arm) == ("turn", 1, "drop")
     assert scores[0].metrics["tracking_rad"] > 0
     assert [each.config.note for each in launched] == ["turn", "turn"]
+
+
+def test_stretches_of_one_run_are_episodes_and_the_last_is_left_out() -> None:
+    rows = np.arange(10, 30)
+    episode, arm = np.zeros(40, int), np.repeat([Arm.KEEP, Arm.DROP, Arm.DROP, Arm.KEEP], 10)
+    arm[10:18], arm[18:24], arm[24:] = Arm.KEEP, Arm.DROP, Arm.KEEP
+    assert [part.tolist() for part in _stretches(rows, episode, arm)] == [[*range(10, 18)], [*range(18, 24)]]
+    whole = np.full(40, int(Arm.KEEP))
+    assert len(_stretches(rows, episode, whole)) == 1
+    episode[20:] = 1
+    assert [len(part) for part in _stretches(rows, episode, whole)] == [10, 10]

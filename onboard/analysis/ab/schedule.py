@@ -9,6 +9,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
+from onboard.configs.events import Arm
+from onboard.policies.residual.blocks import arms_of_block, keep_first
+
 ArmName = Literal["keep", "drop"]
 
 
@@ -32,15 +35,11 @@ class Slot(NamedTuple):
 
 def make_schedule(blocks: int, seed: int) -> list[Slot]:
     """The order of `4 · blocks` episodes."""
-    random = np.random.default_rng(seed)
-    keep_first = np.arange(blocks) % 2 == int(random.integers(2))
-    random.shuffle(keep_first)
-    starts = random.permutation(2 * blocks) + 1 + 10_000 * seed
+    starts = np.random.default_rng(seed).permutation(2 * blocks) + 1 + 10_000 * seed
     slots: list[Slot] = []
-    for block, first in enumerate(keep_first.tolist()):
-        a: ArmName = "keep" if first else "drop"
-        b: ArmName = "drop" if first else "keep"
-        for place, arm in enumerate((a, b, b, a)):
+    for block, first in enumerate(keep_first(blocks, seed)):
+        for place, arm in enumerate(arms_of_block(first)):
             pair = place // 2
-            slots.append(Slot(len(slots), block, pair, arm, int(starts[2 * block + pair])))
+            name: ArmName = "keep" if arm is Arm.KEEP else "drop"
+            slots.append(Slot(len(slots), block, pair, name, int(starts[2 * block + pair])))
     return slots

@@ -49,9 +49,12 @@ class Slot(Protocol):
     """What the pilot asks once a tick."""
 
     arm: Arm
-    dropped: str
     added: Float32Array
     tally: Tally
+
+    @property
+    def dropped(self) -> str:
+        """Why the residual dropped itself in this episode, "" while it has not."""
 
     def reset(self) -> None:
         """The policy is entered."""
