@@ -25,6 +25,7 @@ from onboard.runtime.link import State
 from onboard.sim.physics import Physics
 
 Float64Array = NDArray[np.float64]
+Watch = Callable[[Physics], object]
 
 DRIFTED_RAD = 0.1
 """RMS over all joints from which on the two runs are told apart."""
@@ -122,12 +123,17 @@ def stretch(rollout: Rollout, start_s: float, seconds: float, *, held: bool) -> 
     return Stretch(block.start, columns, kp, kd, described.fade_rows, held)
 
 
-def open_loop(part: Stretch) -> Drift:
-    """The sent targets once more."""
-    return _run(part, lambda physics, row: part.columns["action_sent"][row])
+def open_loop(part: Stretch, watch: Watch = lambda physics: None) -> Drift:
+    """The sent targets once more.
+
+    Args:
+        part: what was logged.
+        watch: sees the simulated robot after every row.
+    """
+    return _run(part, lambda physics, row: part.columns["action_sent"][row], watch)
 
 
-def closed_loop(part: Stretch, policy: Policy) -> Drift:
+def closed_loop(part: Stretch, policy: Policy, watch: Watch = lambda physics: None) -> Drift:
     """The policy once more, on the simulator's states, with the logged commands.
 
     While it fades in, what was sent is sent again.
@@ -135,6 +141,7 @@ def closed_loop(part: Stretch, policy: Policy) -> Drift:
     Args:
         part: what was logged.
         policy: as it was before the stretch's first row, see `replay.bring_to`.
+        watch: sees the simulated robot after every row.
     """
     state, command = State(), MotionCommand()
     columns = part.columns
@@ -151,10 +158,10 @@ def closed_loop(part: Stretch, policy: Policy) -> Drift:
         sent: np.ndarray = columns["action_sent"][row] if columns["step"][row] < part.fade_rows else wanted
         return sent
 
-    return _run(part, target)
+    return _run(part, target, watch)
 
 
-def _run(part: Stretch, target: Callable[[Physics, int], np.ndarray]) -> Drift:
+def _run(part: Stretch, target: Callable[[Physics, int], np.ndarray], watch: Watch) -> Drift:
     columns = part.columns
     physics = Physics(load_sim("g1", ["builtin.active=false", *part.simulator]))
     set_start(physics, columns, 0)
@@ -167,6 +174,7 @@ def _run(part: Stretch, target: Callable[[Physics, int], np.ndarray]) -> Drift:
     for row in range(len(time_s) - 1):
         physics.motors.set(target(physics, row), part.kp[row], part.kd[row])
         physics.step(max(1, int(grid[row + 1] - grid[row])))
+        watch(physics)
         found[row + 1] = physics.sensors.joints[0]
         tilt_rad[row + 1] = _angle(physics.sensors.imu[0][:4], columns["quat_wxyz"][row + 1])
         if fallen_s is None and physics.tilt_rad() > FALLEN_RAD:

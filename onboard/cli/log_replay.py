@@ -1,5 +1,6 @@
 """`onboard log replay`: the observation rebuilt, the policy run again, the run in the simulator."""
 
+import contextlib
 import json
 import sys
 from dataclasses import asdict, dataclass
@@ -48,6 +49,8 @@ class ReplayArgs:
     """Length of the simulation, at most."""
     held: bool = False
     """The robot hung in a gantry (assumed of bench runs)."""
+    view: bool = False
+    """Watch the simulation in a window."""
     out: Path | None = None
     """PNG of the drift; beside the rollout by default."""
     unchecked: bool = False
@@ -140,17 +143,22 @@ def _simulate(
     try:
         from onboard.analysis.replay_plot import plot_drift
         from onboard.analysis.replay_sim import closed_loop, open_loop, stretch
+        from onboard.analysis.replay_view import Window
     except ModuleNotFoundError as error:
         raise OnboardError(
             f"--sim needs {error.name}; install it with: pip install 'onboard[sim,analysis]'"
         ) from error
     part = stretch(rollout, args.start_s, args.seconds, held=held)
-    drifts = {"open loop": open_loop(part)} if args.sim in {"open", "both"} else {}
-    if args.sim in {"closed", "both"}:
-        if policy is None:
-            raise ConfigError(f"--sim {args.sim}: a bench run has no policy; use --sim open")
-        bring_to(rollout, 0, policy, part.first)
-        drifts["closed loop"] = closed_loop(part, policy)
+    drifts = {}
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(Window(rollout.period_s)) if args.view else lambda physics: None
+        if args.sim in {"open", "both"}:
+            drifts["open loop"] = open_loop(part, watch)
+        if args.sim in {"closed", "both"}:
+            if policy is None:
+                raise ConfigError(f"--sim {args.sim}: a bench run has no policy; use --sim open")
+            bring_to(rollout, 0, policy, part.first)
+            drifts["closed loop"] = closed_loop(part, policy, watch)
     for name, drift in drifts.items():
         result["drift"][name] = {
             "rms_rad": drift.at_marks(),

@@ -10,8 +10,9 @@ import pytest
 from onboard.analysis.lock_step_sources import TruthSource, lock_step_sources
 from onboard.analysis.replay import bring_to, replay
 from onboard.analysis.replay_sim import closed_loop, open_loop, stretch
+from onboard.analysis.replay_view import Window
 from onboard.cli.main import main
-from onboard.configs.errors import RolloutError
+from onboard.configs.errors import LinkError, RolloutError
 from onboard.logging.rollout import Rollout
 from onboard.policies.estimators.provider import EXTERNAL, LEG_ODOMETRY
 from onboard.policies.policy import Policy
@@ -167,3 +168,16 @@ def test_the_verb_fails_where_something_differs(
     shown = capsys.readouterr().out
     assert "DIFFERS" in shown
     assert f"row {row}, " in shown
+
+
+def test_a_window_shows_every_row_at_its_time(walk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[float] = []
+    with Rollout(walk) as rollout:
+        part = stretch(rollout, 0.5, 0.7, held=False)
+    open_loop(part, lambda physics: shown.append(physics.time_s))
+    assert len(shown) == len(part.kp) - 1
+    assert np.diff(shown) == pytest.approx(0.02)
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(LinkError, match="needs a display"):
+        Window(0.02)
