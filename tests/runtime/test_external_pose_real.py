@@ -39,10 +39,13 @@ def test_a_pose_sent_by_udp_reaches_the_rollout_and_asaps_motion(tmp_path: Path)
     with Rollout(result["rollout"]) as rollout:
         pose, age_s = rollout.column("external_pose"), rollout.column("external_age_s")
         stamp_ns, imu = rollout.column("external_pose_ns"), rollout.column("quat_wxyz")
+        velocity = rollout.column("external_velocity")
         facts = str(rollout.attributes["facts"])
     assert np.isfinite(pose).all()
     assert age_s.min() >= 0.0
     assert np.median(age_s) < 0.03
+    assert np.isfinite(velocity).all()
+    assert velocity[-100:, 2].mean() == pytest.approx(0.0, abs=0.02), "it hangs still at the end"
     assert (np.diff(stamp_ns) >= 0).all()
     assert np.median(np.diff(stamp_ns)) == pytest.approx(20e6, rel=0.6)
     assert pose[:50, 2].mean() == pytest.approx(HIGH_M, abs=0.03)

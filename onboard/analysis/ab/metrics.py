@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.configs.robot import RobotConfig
+from onboard.logging.export.rootpose import MAX_AGE_S
 from onboard.logging.preprocess.contact import Phase, foot_phases, robot_phase
 from onboard.policies.bundle import PolicyBundle
 from onboard.policies.residual.files import driven_scales
 
 COLUMNS = (
-    "q", "dq", "tau_est", "target", "command", "base_velocity", "quat_wxyz", "contact", "motion_index",
+    "q", "dq", "tau_est", "target", "command", "base_velocity", "external_velocity", "external_age_s",
+    "quat_wxyz", "contact", "motion_index",
 )  # fmt: skip
 POLICY_COLUMNS = ("action_policy", "action_residual", "action_combined")
 SETTLED_S = 0.5
@@ -145,13 +147,20 @@ def _by_phase(name: str, error: Float64Array, contact: NDArray[np.generic]) -> d
 
 
 def _walking(rows: Rows) -> dict[str, float]:
-    command, velocity = _float64(rows["command"])[:, :2], _float64(rows["base_velocity"])[:, :2]
+    command, velocity = _float64(rows["command"])[:, :2], _velocity(rows)[:, :2]
     _, x, y, _ = _float64(rows["quat_wxyz"]).T
     tilt = np.arccos(np.clip(1 - 2 * (x**2 + y**2), -1, 1))
     return {
         "velocity_error_m_s": float(np.linalg.norm(velocity - command, axis=1).mean()),
         "tilt_rad": float(np.sqrt((tilt**2).mean())),
     }
+
+
+def _velocity(rows: Rows) -> Float64Array:
+    """(n, 3) m/s: as seen from outside where that was heard all the time, else the robot's own estimate."""
+    seen = _float64(rows["external_velocity"])
+    heard = np.isfinite(seen).all() and bool((_float64(rows["external_age_s"]) <= MAX_AGE_S).all())
+    return seen if heard else _float64(rows["base_velocity"])
 
 
 def _float64(values: NDArray[np.generic]) -> Float64Array:

@@ -26,6 +26,8 @@ def rows(**changes: np.ndarray) -> dict[str, np.ndarray]:
         "target": np.zeros((ROWS, 29)),
         "command": np.zeros((ROWS, 8)),
         "base_velocity": np.zeros((ROWS, 3)),
+        "external_velocity": np.full((ROWS, 3), np.nan),
+        "external_age_s": np.full(ROWS, np.nan),
         "quat_wxyz": np.tile([1.0, 0.0, 0.0, 0.0], (ROWS, 1)),
         "contact": np.ones((ROWS, 2), np.int8),
         "motion_index": np.arange(ROWS),
@@ -68,6 +70,14 @@ def test_walking_has_velocity_and_tilt() -> None:
     found = episode_metrics(rows(base_velocity=velocity, command=command, quat_wxyz=quat), subject())
     assert found["velocity_error_m_s"] == pytest.approx(0.5)
     assert found["tilt_rad"] == pytest.approx(0.1)
+
+
+def test_the_velocity_seen_from_outside_counts_where_it_was_heard_all_the_time() -> None:
+    seen, age_s = np.tile([0.3, 0.4, 0.0], (ROWS, 1)), np.full(ROWS, 0.01)
+    given = {"external_velocity": seen, "external_age_s": age_s, "base_velocity": np.zeros((ROWS, 3))}
+    assert episode_metrics(rows(**given), subject())["velocity_error_m_s"] == pytest.approx(0.5)
+    age_s[-3] = 0.2
+    assert episode_metrics(rows(**given), subject())["velocity_error_m_s"] == 0.0
 
 
 def test_an_unknown_velocity_is_left_out_instead_of_guessed() -> None:
