@@ -105,14 +105,15 @@ def play(
     return samples
 
 
-def _play_patiently(side: Side, job: Job, say: Callable[[str], None]) -> dict[str, Any]:
+def _play_patiently(side: Side, job: Job, say: Callable[[str], None], left: int = ATTEMPTS) -> dict[str, Any]:
     """A run ends by itself where a busy machine holds its processes up, so it gets three attempts."""
-    for _ in range(ATTEMPTS - 1):
-        try:
-            return _play_once(side, job)
-        except SideFailedError as error:
-            say(f"{error}; once more")
-    return _play_once(side, job)
+    try:
+        return _play_once(side, job)
+    except SideFailedError as error:
+        if left == 1:
+            raise
+        say(f"{error}; once more")
+    return _play_patiently(side, job, say, left - 1)
 
 
 def _play_once(side: Side, job: Job) -> dict[str, Any]:
