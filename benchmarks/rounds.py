@@ -105,15 +105,17 @@ def play(
     return samples
 
 
-def _play_patiently(side: Side, job: Job, say: Callable[[str], None], left: int = ATTEMPTS) -> dict[str, Any]:
-    """A run ends by itself where a busy machine holds its processes up, so it gets three attempts."""
+def _play_patiently(
+    side: Side, job: Job, say: Callable[[str], None], attempts: int = ATTEMPTS
+) -> dict[str, Any]:
+    """A run ends by itself where a busy machine holds its processes up, so it gets several attempts."""
     try:
         return _play_once(side, job)
     except SideFailedError as error:
-        if left == 1:
+        if attempts == 1:
             raise
         say(f"{error}; once more")
-    return _play_patiently(side, job, say, left - 1)
+    return _play_patiently(side, job, say, attempts - 1)
 
 
 def _play_once(side: Side, job: Job) -> dict[str, Any]:
