@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from rich.console import Console as Terminal
 from rich.progress import Progress
@@ -16,9 +17,11 @@ from onboard.cli.run_report import read_summary, run_result, show
 from onboard.cli.teller import Teller
 from onboard.configs.bench import BenchProtocol, load_bench
 from onboard.configs.events import Mode
+from onboard.configs.robot import RobotConfig, load_robot
 from onboard.configs.run import RunConfig
 from onboard.configs.script import ScriptConfig, Step
 from onboard.logging.rollout import Rollout
+from onboard.policies.bundle import load_policy
 from onboard.runtime.assembly import Plan, make_plan
 from onboard.runtime.console import Console
 from onboard.runtime.launch import launch
@@ -31,7 +34,7 @@ examples:
   onboard bench left_leg --sim --gain 0.6 --latency-ms 20     a simulated robot that is weak and late
   onboard bench left_leg --interface eth0 --release           on the robot, hanging
   onboard bench my_protocol.yaml --domain 1 --set ramp_s=1.0  on a simulated robot: onboard sim --gantry
-  onboard bench legs --sim --json out.json
+  onboard bench legs --sim --like holosoma_loco_ppo           with the gains that the policy will have
 
 shipped: left_leg, left_leg_heldout, legs, ankles, waist, arms, actuators"""
 
@@ -55,6 +58,11 @@ class Args:
     """With --sim: dry friction in every joint."""
     sim_set: Repeated = ()
     """With --sim: key=value of the simulator's configuration."""
+    like: str = ""
+    """Take the gains of this policy (folder, ONNX file, shipped name): a delta belongs to the gains that it
+    was recorded with."""
+    preset: str = ""
+    """Preset for --like."""
     set: Repeated = ()
     """key=value of the protocol, dotted keys; may be given several times."""
     interface: str = "lo"
@@ -81,6 +89,8 @@ def run(argv: list[str]) -> int:
     """Entry of the verb; 0 when the whole protocol was played and nothing stopped it."""
     args = parse(Args, "bench", EPILOG, argv)
     protocol = load_bench(args.protocol, list(args.set))
+    if args.like:
+        protocol = with_gains_of(protocol, args.like, args.preset, load_robot(args.robot))
     plan = make_plan(bench_config(args, protocol))
     result = _in_lock_step(args, plan, protocol) if args.sim else _on_dds(plan, protocol)
     result["played"] = _played(result, plan, protocol)
@@ -90,6 +100,13 @@ def run(argv: list[str]) -> int:
     if args.json:
         write_json(args.json, result)
     return 0 if result["ok"] else max(1, result["exit_code"])
+
+
+def with_gains_of(protocol: BenchProtocol, policy: str, preset: str, robot: RobotConfig) -> BenchProtocol:
+    """The protocol with a policy's gains on every joint."""
+    contract = load_policy(policy, robot, preset or None).contract
+    kp, kd = (dict(zip(contract.joints, gains, strict=True)) for gains in (contract.kp, contract.kd))
+    return msgspec.structs.replace(protocol, kp=kp, kd=kd)
 
 
 def bench_script(protocol: BenchProtocol) -> ScriptConfig:

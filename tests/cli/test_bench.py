@@ -11,7 +11,8 @@ from onboard.configs.bench import load_bench
 from onboard.configs.events import Mode
 from onboard.logging.rollout import Rollout
 from onboard.policies.bench_signals import plan_course
-from tests.policies.models import ROBOT
+from onboard.policies.excitation import Excitation, bench_bundle
+from tests.policies.models import ROBOT, tiny_bundle
 
 pytest.importorskip("mujoco")
 
@@ -60,6 +61,14 @@ def test_nothing_trips_and_the_end_is_in_order(played: tuple[dict[str, object], 
         modes = rollout.column("mode")
         order = [Mode(int(mode)) for mode in modes[np.flatnonzero(np.diff(modes, prepend=255))]]
     assert order == [Mode.DAMP, Mode.RAMP, Mode.HOLD, Mode.POLICY, Mode.HOLD, Mode.DAMP]
+
+
+def test_a_protocol_takes_a_policys_gains(tmp_path: Path) -> None:
+    tiny_bundle(tmp_path, [{"terms": [{"term": "joint_pos"}]}], 12)
+    like = bench.with_gains_of(load_bench("left_leg"), str(tmp_path), "", ROBOT)
+    player = Excitation(bench_bundle(like, ROBOT, 50.0), like, ROBOT)
+    assert (player.kp == 100.0).all()
+    assert (player.kd == 2.0).all()
 
 
 @pytest.mark.parametrize(

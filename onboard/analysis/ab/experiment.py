@@ -19,7 +19,7 @@ class ProtocolResult:
 
     Attributes:
         verdicts: of every metric, the deciding one first.
-        falls, stops: by arm: episodes that fell, and safety events that ended one.
+        scores: of its episodes.
     """
 
     name: str
@@ -49,6 +49,11 @@ class ProtocolResult:
     def falls(self) -> dict[str, int]:
         """Episodes that fell, by arm."""
         return {arm: sum(s.fell for s in self.scores if s.arm == arm) for arm in ("keep", "drop")}
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """Episodes that fell or were stopped by a safety event, by arm."""
+        return {arm: sum(s.failed for s in self.scores if s.arm == arm) for arm in ("keep", "drop")}
 
     @property
     def stops(self) -> dict[str, dict[str, int]]:
@@ -82,6 +87,7 @@ def experiment_json(results: Sequence[ProtocolResult]) -> dict[str, Any]:
                 "metrics": [_metric(verdict) for verdict in result.verdicts],
                 "episodes": len(result.scores),
                 "aborted": [s.aborted for s in result.scores if s.aborted],
+                "failed": result.failed,
                 "falls": result.falls,
                 "stops": result.stops,
             }
