@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from onboard.analysis.lock_step_sources import TruthSource
 from onboard.cli.main import main
 from onboard.policies.residual.files import load_residual
 from tests.analysis.fit.bench import FIRST, JOINTS, ROBOT, SECOND, WEAK, record, write
+from tests.analysis.flown import write_flight
+from tests.runtime.flight import Flight
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +115,10 @@ def test_a_network_goes_into_a_file_beside_its_residual(
     bundle = load_residual(out, ROBOT, None)
     assert bundle.config.kind == "onnx"
     assert main([*argv, "--frames", "9", "--out", str(out)]) == 2
+
+
+def test_a_walk_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flown = Flight(sources=lambda link: [TruthSource(link)]).walk(ticks=80)
+    argv = ["fit", str(write_flight(flown, tmp_path / "walk")), "--kind", "linear"]
+    main([*argv, "--joints", "left_knee_joint", "--out", str(tmp_path / "r.yaml")])
+    assert "a foot stood on the ground in" in capsys.readouterr().err

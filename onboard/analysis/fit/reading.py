@@ -81,6 +81,7 @@ class _Piece:
     columns: Mapping[str, Float64Array]
     kp: Float64Array
     kd: Float64Array
+    on_ground: float = 0.0
 
 
 def _rollout_pieces(path: Path, robot: RobotConfig) -> Iterator[_Piece]:
@@ -103,7 +104,8 @@ def _from_clip(clip: Clip) -> _Piece:
         "quat": track["quat_wxyz"],
         "gyro": track["gyro_body"],
     }
-    return _Piece(clip.name, columns, track["kp"], track["kd"])
+    on_ground = float((track["contact"] == 1).any(axis=1).mean())
+    return _Piece(clip.name, columns, track["kp"], track["kd"], on_ground)
 
 
 def _npz_pieces(path: Path, robot: RobotConfig) -> Iterator[_Piece]:
@@ -178,4 +180,5 @@ def _even_gains(piece: _Piece, gains: Gains | None, digest: str) -> Iterator[Tra
             kd=kd[first].astype(np.float64),
             quat_wxyz=parts["quat"],
             gyro_body=parts["gyro"],
+            on_ground=piece.on_ground,
         )

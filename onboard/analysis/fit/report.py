@@ -9,7 +9,7 @@ from onboard.analysis.fit.fit import Explained, Fit
 from onboard.analysis.fit.knobs import KNOBS, LATENCY
 from onboard.analysis.fit.network import NetworkFit
 from onboard.analysis.fit.solve import joint_rms_deg
-from onboard.analysis.fit.trajectory import EXCITED_RAD, SWING_RAD_S, excited
+from onboard.analysis.fit.trajectory import EXCITED_RAD, ON_GROUND, SWING_RAD_S, excited
 from onboard.configs.robot import RobotConfig
 from onboard.policies.residual.contract import INVERT_A_MIN, Coefficients, Provenance, Residual
 
@@ -184,11 +184,18 @@ def _data_warnings(fit: Fit, robot: RobotConfig) -> list[str]:
         found.append(
             f"{names}: not excited (target moves by less than {EXCITED_RAD} rad); coefficients mean nothing"
         )
-    swing = max(trajectory.gyro_rms_rad_s for trajectory in (*fit.data.fitted, *fit.data.held_out))
+    every = (*fit.data.fitted, *fit.data.held_out)
+    swing = max(trajectory.gyro_rms_rad_s for trajectory in every)
     if swing > SWING_RAD_S:
         found.append(
-            f"the pelvis turned at {swing:.2f} rad/s RMS; the fit follows its rotation alone and knows no "
-            "floor: use bench runs on a gantry"
+            f"the pelvis turned at {swing:.2f} rad/s RMS; the fit follows its rotation alone: use bench runs "
+            "on a gantry"
+        )
+    on_ground = max(trajectory.on_ground for trajectory in every)
+    if on_ground > ON_GROUND:
+        found.append(
+            f"a foot stood on the ground in {on_ground:.0%} of the rows; the fit knows no floor, so its "
+            "figures mean nothing there: use bench runs of a hanging robot"
         )
     return found
 

@@ -10,6 +10,8 @@ LEAD_ROWS = 5
 """Rows before the start that only tell what was commanded; they cover `knobs.MAX_LATENCY_S` at 50 Hz."""
 EXCITED_RAD = 0.02
 """A joint whose target has a smaller standard deviation than this says nothing about its coefficients."""
+ON_GROUND = 0.05
+"""Share of rows with a foot on the ground above which a log is not one of a hanging robot."""
 SWING_RAD_S = 1.0
 """RMS angular velocity of the pelvis above which nobody would call it held."""
 
@@ -28,6 +30,7 @@ class Trajectory:
         kp, kd: (29,) N·m/rad, N·m·s/rad.
         quat_wxyz: (n, 4) pelvis, world from body.
         gyro_body: (n, 3) pelvis, rad/s.
+        on_ground: share of the rows in which a foot is known to stand on the ground.
         first: row whose state a simulation starts from; rows before only show earlier commands.
     """
 
@@ -41,6 +44,7 @@ class Trajectory:
     kd: Float64Array
     quat_wxyz: Float64Array
     gyro_body: Float64Array
+    on_ground: float = 0.0
     first: int = 0
 
     @property
