@@ -3,10 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.residual_demo import main
+from onboard.analysis.fit.reading import read_trajectories
 from onboard.analysis.replay import replay
+from onboard.cli.main import main as cli
 from onboard.configs.errors import RolloutError
 from onboard.logging.rollout import Rollout
 from onboard.policies.policy import Policy
@@ -51,3 +54,12 @@ def test_a_bench_run_is_no_run_of_a_policy(made: Path) -> None:
         pytest.raises(RolloutError, match="give the one that was run"),
     ):
         replay(rollout, 0, Policy(plan().bundle, ROBOT))
+
+
+def test_the_npz_export_of_a_rollout_is_the_same_trajectory(made: Path, tmp_path: Path) -> None:
+    log, out = next(made.glob("*left_leg_none.h5")), tmp_path / "leg.npz"
+    assert cli(["log", "export", str(log), "--format", "npz", "--out", str(out)]) == 0
+    (one,), (other,) = (read_trajectories(path, ROBOT) for path in (log, out))
+    for name in ("q", "dq", "target", "kp", "kd", "quat_wxyz", "gyro_body"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-6)
+    np.testing.assert_allclose(np.diff(one.t_s), np.diff(other.t_s), atol=1e-6)
