@@ -28,7 +28,7 @@ class ReplayArgs:
 
     On the machine that recorded, observations must be equal bit by bit and actions within 1e-6; on
     another, within 1e-6 and 1e-4. So it also is a check before a run on a new machine, or of an exported
-    policy against the one that was run. Exit code 1: something differs.
+    policy against the one that was run. Exit code 1: something differs, or nothing could be compared.
 
     With --sim, the run is also repeated in the simulator from a logged state on.
 
