@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from onboard.cli.sim_process import SimProcess
-from onboard.configs.events import Mode
+from onboard.configs.events import Mode, names
 from onboard.runtime import idl
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.free_domain import free_domain_id
@@ -128,6 +128,18 @@ class RealRun:
         assert self._status is not None
         vx, vy, wz = (float(value) for value in self._status.control["velocity"])
         return vx, vy, wz
+
+    @property
+    def events(self) -> list[str]:
+        """Names of the safety events so far; after a look at `mode`."""
+        assert self._status is not None
+        return names(int(self._status.control["events_seen"]))
+
+    @property
+    def mapping(self) -> Path:
+        """File of the run's shared memory; after a look at `mode`."""
+        assert self._shared is not None
+        return self._shared.path
 
     @property
     def running(self) -> bool:
