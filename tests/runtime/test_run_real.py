@@ -12,12 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onboard.analysis.replay import replay
 from onboard.configs.events import Mode
 from onboard.logging.convert import convert
 from onboard.logging.layout import SafetyFlag
 from onboard.logging.rollout import Rollout
+from onboard.policies.policy import Policy
 from onboard.runtime import idl
 from onboard.runtime.wire import LowCmdWriter
+from tests.policies.models import ROBOT
+from tests.runtime.flight import plan
 from tests.runtime.real_run import RAMP, WALK, RealRun, real_run
 
 GATEWAY, CONTROL, RECORDER = "onboard.runtime.gateway", "onboard.runtime.control", "onboard.runtime.recording"
@@ -91,6 +95,9 @@ def test_a_signal_stops_a_walking_robot_in_order(tmp_path: Path, number: signal.
             assert order == [Mode.DAMP, Mode.RAMP, Mode.HOLD, Mode.POLICY, Mode.HOLD, Mode.DAMP]
             assert (mode == Mode.HOLD).sum() >= 50
             assert (rollout.column("safety_flag") == SafetyFlag.NORMAL).all()
+            parity = replay(rollout, 0, Policy(plan().bundle, ROBOT))
+            assert parity.rows > 0
+            assert parity.holds, (parity.obs, parity.action)
 
 
 def test_two_interrupts_damp_at_once(tmp_path: Path) -> None:
