@@ -48,7 +48,11 @@ def _tier(look: dict[str, Any]) -> Text:
 
 
 def _events(look: dict[str, Any]) -> str:
-    return "  ".join(f"{event['event']} {event['age_s']:g} s ago" for event in look["events"]) or "none"
+    shown = (
+        f"{event['event']} {event['age_s']:g} s ago" + (f" (x{event['times']})" if event["times"] > 1 else "")
+        for event in look["events"]
+    )
+    return "  ".join(shown) or "none"
 
 
 def _timing(look: dict[str, Any]) -> str:

@@ -71,7 +71,7 @@ class RunView:
         self._late_us: deque[float] = deque(maxlen=TIMED_ROWS)
         self._tick_us: deque[float] = deque(maxlen=TIMED_ROWS)
         self._age_ms: deque[float] = deque(maxlen=TIMED_ROWS)
-        self._events: deque[tuple[int, str]] = deque(maxlen=EVENTS_KEPT)
+        self._events: dict[str, tuple[int, int]] = {}
         self._counted = (0, 0)
 
     def look(self) -> dict[str, Any]:
@@ -82,7 +82,10 @@ class RunView:
         return {
             "run": self._describe(),
             "state": self._describe_state(),
-            "events": [{"event": name, "age_s": round((now - ns) / 1e9, 1)} for ns, name in self._events],
+            "events": [
+                {"event": name, "age_s": round((now - ns) / 1e9, 1), "times": times}
+                for name, (ns, times) in list(self._events.items())[-EVENTS_KEPT:]
+            ],
             "timing": self._describe_timing(),
             "link": self._describe_link(now),
             "joints": self._describe_joints(),
@@ -105,7 +108,9 @@ class RunView:
             self._tick_us.append(float(row["stage_ns"].sum()) / 1e3)
             self._age_ms.append(float(row["state_age_s"]) * 1e3)
             mask = int(row["safety_events"])
-            self._events.extend((int(row["made_ns"]), name) for name in names(mask & ~self._mask))
+            for name in names(mask & ~self._mask):
+                times = self._events.pop(name, (0, 0))[1] + 1
+                self._events[name] = int(row["made_ns"]), times  # the newest comes last
             self._mask = mask
         self._seen = head
 
