@@ -1,19 +1,14 @@
 """Reaction times from made-up frames, and what follows when control hangs, on real DDS."""
 
-import signal
 from pathlib import Path
 
 import pytest
 
 from benchmarks.gateway import FAULTY, FAULTY_RUN, KINDS, judge
 from benchmarks.reactions import Reaction, react, summarise
-from onboard.cli.sim_process import SimProcess
 from onboard.configs.events import Mode
 from onboard.logging.rollout import Rollout
-from onboard.runtime.dds import DdsDomain
-from onboard.runtime.free_domain import free_domain_id
-from tests.runtime.flight import plan
-from tests.runtime.real_run import WALK, Frame, RealRun, Tap
+from tests.runtime.real_run import WALK, Frame, real_run
 from tests.runtime.test_run_real import assert_damped_for_good
 
 MS = 1_000_000
@@ -66,17 +61,10 @@ def test_one_late_or_wrong_command_spoils_a_kind() -> None:
 
 @pytest.mark.parametrize("kind", ["control_gil", pytest.param("control_loop", marks=pytest.mark.slow)])
 def test_a_hung_control_is_damped_then_killed_and_the_run_ends(tmp_path: Path, kind: str) -> None:
-    plan()  # skips where the policy is not installed
-    with free_domain_id() as domain, DdsDomain(domain, "lo") as dds:
-        hanging = ["--domain", str(domain), "--gantry", "--released", "--start-pose", "crouch"]
-        with SimProcess(hanging, tmp_path / "sim.json") as sim:
-            run = RealRun(tmp_path, WALK, sim, Tap(dds), program=FAULTY_RUN)
-            try:
-                run.until_mode(Mode.POLICY)
-                run.signal(signal.Signals(KINDS[kind].number), FAULTY)
-                code, result = run.end()
-            finally:
-                run.close()
+    with real_run(tmp_path, WALK, program=FAULTY_RUN) as run:
+        run.until_mode(Mode.POLICY)
+        run.signal(KINDS[kind].number, FAULTY)
+        code, result = run.end()
     assert code == 4
     assert "control hung" in result["end"]
     assert_damped_for_good(run)
