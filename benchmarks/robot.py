@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from onboard.runtime import idl
+from onboard.runtime import idl, realtime
 from onboard.runtime.clock import GridClock
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.motion_switcher import MotionSwitcherResponder
@@ -21,6 +21,7 @@ TICKS_PER_PERIOD = 2
 SWAY_RAD = 0.002
 SWAY_HZ = 0.5
 MODE_MACHINE = 5
+PRIORITY = 30
 
 
 def main() -> None:
@@ -29,7 +30,10 @@ def main() -> None:
     parser.add_argument("--domain", type=int, required=True)
     parser.add_argument("--pose", required=True, help="29 joint positions with commas, rad")
     parser.add_argument("--vendor-types", action="store_true", help="publish as unitree_sdk2py's types")
+    parser.add_argument("--realtime", action="store_true", help="SCHED_FIFO, below the loops that hear it")
     given = parser.parse_args()
+    if given.realtime:
+        realtime.setup_realtime(PRIORITY, None)
     pose = np.array([float(value) for value in given.pose.split(",")], np.float32)
     with DdsDomain(given.domain, "lo") as dds:
         _stand(dds, pose, vendor_types=given.vendor_types)

@@ -121,7 +121,7 @@ def _play_patiently(
 def _play_once(side: Side, job: Job) -> dict[str, Any]:
     arguments = ["--policy", str(job.model), "--preset", job.preset, "--seconds", str(job.seconds)]
     arguments += ["--realtime"] if job.realtime else []
-    with free_domain_id() as domain, _robot(side, domain, job.pose):
+    with free_domain_id() as domain, _robot(side, domain, job):
         command = [side.python, "-m", f"benchmarks.{side.name}_side", "--domain", str(domain), *arguments]
         try:
             done = subprocess.run(
@@ -138,11 +138,12 @@ def _play_once(side: Side, job: Job) -> dict[str, Any]:
 
 
 @contextmanager
-def _robot(side: Side, domain: int, pose: tuple[float, ...]) -> Iterator[None]:
+def _robot(side: Side, domain: int, job: Job) -> Iterator[None]:
     """The robot's process while the context lasts."""
     command = [side.python, "-m", "benchmarks.robot", "--domain", str(domain)]
-    command += ["--pose=" + ",".join(f"{angle:.6f}" for angle in pose)]
+    command += ["--pose=" + ",".join(f"{angle:.6f}" for angle in job.pose)]
     command += ["--vendor-types"] if side.vendor_types else []
+    command += ["--realtime"] if job.realtime else []
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         try:
             yield
