@@ -59,7 +59,8 @@ def test_one_late_or_wrong_command_spoils_a_kind() -> None:
     assert not judge("gateway_stop", summarise([*[Reaction(60.0, 0)] * 500, Reaction(151.0, 0)]))
 
 
-@pytest.mark.parametrize("kind", ["control_gil", pytest.param("control_loop", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["control_gil", "control_loop"])
 def test_a_hung_control_is_damped_then_killed_and_the_run_ends(tmp_path: Path, kind: str) -> None:
     with real_run(tmp_path, WALK, program=FAULTY_RUN) as run:
         run.until_mode(Mode.POLICY)
