@@ -22,11 +22,13 @@ from onboard.runtime.tick_recorder import TickRecorder
 
 
 class LastMoment:
-    """Does some work once a tick, as late as it still fits before the next grid point.
+    """Does some work once a tick so that it ends at the next grid point.
 
-    How late that is depends on the machine, so the lead is learned: it rises where the work was not done
-    in time and falls a nineteenth as fast where it was, and so settles where 19 times of 20 fit. One
-    pass that was held up hardly moves it.
+    What the work brings into the caches is lost again within a fraction of a millisecond of sleep, so
+    it has to end right before the tick. How long it takes depends on the machine, so the lead is
+    learned: it rises by a step where the work ended late and falls by one where it was early. It
+    settles at the median; a tick is then late by the half of the jitter that lies above it, tens of
+    microseconds. One pass that was held up moves the lead by one step.
 
     Args:
         clock: the loop's.
@@ -36,22 +38,20 @@ class LastMoment:
         lead_ns: how long before the grid point the work begins.
     """
 
-    RISE_NS, FALL_NS = 19_000, 1_000
-    SPARE_NS = 50_000
+    STEP_NS = 5_000
     LONGEST_NS = 5_000_000
 
     def __init__(self, clock: GridClock, work: Callable[[], None]) -> None:
         self._clock = clock
         self._work = work
-        self.lead_ns = 1_000_000
+        self.lead_ns = 500_000
 
     def __call__(self) -> None:
         """Wait for the moment, then work."""
         self._clock.doze(self.lead_ns)
         self._work()
-        in_time = self._clock.left_ns() > self.SPARE_NS
-        self.lead_ns += -self.FALL_NS if in_time else self.RISE_NS
-        self.lead_ns = min(max(self.lead_ns, self.SPARE_NS), self.LONGEST_NS)
+        step = -self.STEP_NS if self._clock.left_ns() > 0 else self.STEP_NS
+        self.lead_ns = min(max(self.lead_ns + step, 0), self.LONGEST_NS)
 
 
 class Rehearsal:

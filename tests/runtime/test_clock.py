@@ -12,6 +12,7 @@ MS = 1_000_000
 class FakeTime:
     def __init__(self) -> None:
         self.now = 5 * MS
+        self.naps = 0
 
     def monotonic_ns(self) -> int:
         self.now += 1000  # looking at the clock takes time too
@@ -19,6 +20,7 @@ class FakeTime:
 
     def sleep(self, seconds: float) -> None:
         self.now += round(seconds * 1e9)
+        self.naps += 1
 
 
 @pytest.fixture
@@ -77,3 +79,14 @@ def test_the_real_clock_moves_forward() -> None:
     clock.start()
     clock.wait()
     assert clock.now_ns() >= before + MS
+
+
+def test_a_short_wait_is_spun(fake: FakeTime) -> None:
+    clock = GridClock(20 * MS)
+    clock.start()
+    clock.doze(100_000)
+    assert fake.naps == 1
+    assert 0 < clock.left_ns() <= 100_000
+    assert clock.wait() == 0
+    assert fake.naps == 1
+    assert clock.late_ns <= 1000
