@@ -159,7 +159,7 @@ _TARGETS = COMMAND.itemsize - 4 * 3 * N_JOINTS  # q, kp and kd end the record
 
 def within_limits(command: np.ndarray, config: GatewayConfig) -> bool:
     """True when every q, kp and kd is finite and inside the hard limits."""
-    values = np.ndarray((3 * N_JOINTS,), np.float32, command.data, _TARGETS)
+    values = np.ndarray((3 * N_JOINTS,), np.float32, command, _TARGETS)
     return bool(((values >= config.low) & (values <= config.high)).all())  # false for NaN
 
 
