@@ -27,7 +27,6 @@ from onboard.runtime.clock import GridClock
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.dds_link import DdsLink
 from onboard.runtime.loop import ControlLoop
-from onboard.runtime.operator_input import Operator
 from onboard.runtime.ports import CONTROL, OPERATOR
 from onboard.runtime.rehearsal import LastMoment, Rehearsal
 from onboard.runtime.shm import Shared
@@ -110,10 +109,8 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
     )
     link.open()
     check_machine(plan.robot, link.latest().mode_machine)
-    operator = Operator(shared["operator"], config.sticks, plan.command_ranges(), config.period_ns / 1e9)
-    rehearse = Rehearsal(
-        loop, operator, SharedWatch(shared, plan.safety, has_gateway=not config.dry), link.warm
-    )
+    watch = SharedWatch(shared, plan.safety, has_gateway=not config.dry)
+    rehearse = Rehearsal(loop, plan, shared["operator"], watch, link.warm)
     for _ in range(20):
         rehearse()
     realtime.freeze_heap()

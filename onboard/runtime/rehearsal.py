@@ -12,13 +12,15 @@ from collections.abc import Callable
 
 import numpy as np
 
+from onboard.runtime.assembly import Plan
 from onboard.runtime.clock import GridClock
 from onboard.runtime.link import COMMAND
 from onboard.runtime.loop import ControlLoop, Watch
 from onboard.runtime.modes import Facts
-from onboard.runtime.operator_input import Operator
+from onboard.runtime.operator_input import Operator, Port
 from onboard.runtime.shm import Ring
 from onboard.runtime.tick_recorder import TickRecorder
+from onboard.safety.gate import Gate
 
 
 class LastMoment:
@@ -59,16 +61,19 @@ class Rehearsal:
 
     Args:
         loop: the one that is rehearsed.
-        operator: a double of the loop's, on the same port.
+        plan: that it was built from.
+        port: the operator's.
         watch: a double of the loop's.
         decode: goes through the link's decoding of the newest sample again.
     """
 
     def __init__(
-        self, loop: ControlLoop, operator: Operator, watch: Watch, decode: Callable[[], None]
+        self, loop: ControlLoop, plan: Plan, port: Port, watch: Watch, decode: Callable[[], None]
     ) -> None:
+        period_s = plan.config.period_ns / 1e9
         self._loop = loop
-        self._operator = operator
+        self._gate = Gate(plan.safety, plan.robot, period_s)
+        self._operator = Operator(port, plan.config.sticks, plan.command_ranges(), period_s)
         self._watch = watch
         self._decode = decode
         self._facts = Facts()
@@ -78,19 +83,20 @@ class Rehearsal:
 
     def __call__(self) -> None:
         """Go through the stages of a tick in their order."""
-        loop, pilot = self._loop, self._loop.pilot
+        loop, pilot, gate = self._loop, self._loop.pilot, self._gate
+        state, mode, now_ns = loop.gate.state, loop.machine.status.mode, loop.clock.now_ns()
         stages = self._recorder.begin(0, 0)
         self._decode()
-        self._watch.look(loop.clock.now_ns(), 0, passing=True)
-        loop.gate.warm(pilot.kp, pilot.kd)
-        state = loop.gate.state
+        self._watch.look(now_ns, 0, passing=True)
+        gate.check_state(state, now_ns, 0, mode, loop.provision.airborne)
         asked = self._operator.read(state)
         loop.machine.foresee(loop.gate.tier, asked, self._facts)
         pilot.policy.warm()
         pilot.slot.warm()
+        gate.limit(pilot.target, state, pilot.kp, pilot.kd, action=pilot.base)
         self._slot.push(loop.command)
         stages.mark_until("send")
-        self._sink.push(self._recorder.fill(loop, loop.machine.status.mode, state, state, asked))
+        self._sink.push(self._recorder.fill(loop, mode, state, state, asked))
 
 
 def scratch_ring(dtype: np.dtype) -> Ring:

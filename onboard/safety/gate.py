@@ -250,7 +250,6 @@ class Gate:
         self._memory = Memory()
         self._mode = Mode.DAMP
         self._limited = Limited()
-        self._scratch = Limited()
         self._tally = Tally()
         self._previous: Float32Array = np.zeros(N_JOINTS, np.float32)
         self._in_force = False  # `limit` was called in the tick before
@@ -370,21 +369,6 @@ class Gate:
             limit_target(target, state.q, state.dq, kp, kd, self._previous, bounds, limited)
         self._tally.add(target, limited)
         return limited.sent
-
-    def warm(self, kp: Float32Array, kd: Float32Array) -> None:
-        """Judge the last good state and limit the last sent target once more, for the caches' sake.
-
-        Nothing of it is kept.
-
-        Args:
-            kp: (29,) N·m/rad, as they will be sent.
-            kd: (29,) N·m·s/rad, as they will be sent.
-        """
-        state, sent = self._good, self._limited.sent
-        unseen = self._memory.notes._replace(tick=None)  # or the sample would not be looked at
-        judge(Inputs(state, state.recv_ns, 0, self._mode, False, sent, False), self._rules, Memory(unseen))
-        usable(sent, N_JOINTS, self._bounds.absurd_target_rad)
-        limit_target(sent, state.q, state.dq, kp, kd, self._previous, self._bounds, self._scratch)
 
     def use(self, tables: Tables) -> None:
         """Judge by another table from now on, as when another policy takes over; nothing is forgotten."""

@@ -7,7 +7,6 @@ import pytest
 
 from onboard.configs.events import Mode
 from onboard.runtime.clock import GridClock
-from onboard.runtime.operator_input import Operator
 from onboard.runtime.rehearsal import LastMoment, Rehearsal
 from onboard.runtime.watch import NoWatch
 from tests.runtime.flight import Flight
@@ -16,10 +15,7 @@ MS = 1_000_000
 
 
 def rehearsal(flight: Flight) -> Rehearsal:
-    config = flight.plan.config
-    period_s = config.period_ns / 1e9
-    operator = Operator(flight.port, config.sticks, flight.plan.command_ranges(), period_s)
-    return Rehearsal(flight.loop, operator, NoWatch(), lambda: None)
+    return Rehearsal(flight.loop, flight.plan, flight.port, NoWatch(), lambda: None)
 
 
 def assert_same_rows(one: Flight, other: Flight) -> None:

@@ -204,26 +204,6 @@ def test_without_a_target_in_force_there_is_nothing_to_track() -> None:
         assert bench.tick() is Tier.NONE
 
 
-def test_warming_keeps_nothing() -> None:
-    """Two gates, one warmed before every tick, see the same run and say the same."""
-    cold, warm = Bench(), Bench()
-    target = STAND.copy()
-    for tick in range(30):
-        target[2] = 2.7 * (tick % 3)
-        answers = []
-        for bench in (cold, warm):
-            if bench is warm:
-                bench.gate.warm(KP, KD)
-            bench.state.gyro_body[0] = 7.0 if tick % 4 else 0.0
-            bench.tick(new=tick % 5 != 3)
-            limit(bench, None if tick % 7 == 6 else target)
-            gate = bench.gate
-            answers.append(
-                (gate.tier, gate.events, gate.clear, gate.limit_mask.tobytes(), gate.limited(), gate.latched)
-            )
-        assert answers[0] == answers[1]
-
-
 def test_another_table_takes_over_and_what_was_latched_stays() -> None:
     bench = Bench()
     bench.tick(Event.OVERRUN_REPEATED)
