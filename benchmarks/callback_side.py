@@ -53,7 +53,7 @@ def main() -> None:
     policy.reset(state)
 
     def tick(laps: pace.Laps, number: int) -> None:
-        vendor.read_state(newest.message, state)
+        vendor.read_policy_inputs(newest.message, state)
         laps.mark()
         policy.observe(state, command, number)
         laps.mark()

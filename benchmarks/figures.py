@@ -28,33 +28,37 @@ class Row(NamedTuple):
 # `tick`: from the wake-up until the command is out of the loop's hands. `to_write`: from the state's bytes
 # in hand until the DDS write of its command is done, in `onboard` through gate, slot and gateway.
 _BYTES = ("take", "decode", "observe", "infer", "encode", "write")
-_OBJECTS = ("take", "deserialise", "read", "observe", "infer", "fill", "crc", "serialise", "write")
+_OBJECTS = (
+    *("take", "deserialise", "check", "read", "observe", "infer"),
+    *("fill", "crc", "serialise", "write"),
+)
 _CALLBACK = ("read", "observe", "infer", "fill", "crc", "write")
 _ONBOARD = ("state", "gate", "operator", "observe", "infer", "limit", "send")
 
 ROWS = (
     Row("take", "take", {"bytes": ("take",), "objects": ("take",)}),
     Row("decode", "decode", {"bytes": ("decode",), "objects": ("deserialise", "read")}),
+    Row("checked", "+ check", {"bytes": ("decode",), "objects": ("deserialise", "check", "read")}),
     Row(
-        "observation",
-        "observation",
+        "observe",
+        "observe",
         {side: ("observe",) for side in ("bytes", "objects", "callback", "onboard")},
     ),
-    Row("inference", "inference", {side: ("infer",) for side in ("bytes", "objects", "callback", "onboard")}),
+    Row("infer", "infer", {side: ("infer",) for side in ("bytes", "objects", "callback", "onboard")}),
     Row(
         "encode",
-        "encode, CRC",
+        "encode",
         {"bytes": ("encode",), "objects": ("fill", "crc", "serialise"), "callback": ("fill", "crc")},
     ),
     Row("write", "write", {"bytes": ("write",), "objects": ("write",)}),
     Row(
         "tick",
-        "whole tick",
+        "tick",
         {"bytes": _BYTES, "objects": _OBJECTS, "callback": _CALLBACK, "onboard": _ONBOARD},
     ),
     Row(
         "to_write",
-        "to written",
+        "written",
         {"bytes": _BYTES[1:], "objects": _OBJECTS[1:], "onboard": ("taken_to_write",)},
     ),
 )

@@ -1,4 +1,4 @@
-"""The same job through the vendor's message objects, one state deserialised a tick.
+"""The same job through the vendor's message objects, one state deserialised a tick, its checksum checked.
 
 Taking and writing are split from (de)serialising, which the middleware's Python package does inside
 `take` and `write`; the calls are its own.
@@ -13,7 +13,7 @@ from onboard.runtime import idl
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.link import State
 
-STAGES = ("take", "deserialise", "read", "observe", "infer", "fill", "crc", "serialise", "write")
+STAGES = ("take", "deserialise", "check", "read", "observe", "infer", "fill", "crc", "serialise", "write")
 
 
 def main() -> None:
@@ -34,7 +34,9 @@ def main() -> None:
             laps.mark()
             heard = LowState_.deserialize(sample.raw) if sample is not None else None
             laps.mark()
-            if heard is not None:
+            holds = heard is not None and crc.Crc(heard) == heard.crc
+            laps.mark()
+            if holds:
                 vendor.read_state(heard, state)
             laps.mark()
             policy.observe(state, command, number)

@@ -1,4 +1,4 @@
-"""What a deploy script does with the vendor's message objects, joint by joint."""
+"""What is done with the vendor's message objects, joint by joint."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ from onboard.policies.policy import Policy
 from onboard.runtime.link import Float32Array, State
 
 
-def read_state(message: Any, state: State) -> None:  # noqa: ANN401 - the vendor's untyped LowState_
-    """Read what the policy needs out of the object, in a loop over the joints."""
+def read_policy_inputs(message: Any, state: State) -> None:  # noqa: ANN401 - the vendor's untyped LowState_
+    """Read what a walking policy needs, as deploy scripts do: joints and pelvis IMU."""
     for joint in range(N_JOINTS):
         motor = message.motor_state[joint]
         state.q[joint] = motor.q
@@ -16,6 +16,23 @@ def read_state(message: Any, state: State) -> None:  # noqa: ANN401 - the vendor
     state.quat_wxyz[:] = message.imu_state.quaternion
     state.gyro_body[:] = message.imu_state.gyroscope
     state.mode_machine = message.mode_machine
+
+
+def read_state(message: Any, state: State) -> None:  # noqa: ANN401 - the vendor's untyped LowState_
+    """Read everything that `LowStateDecoder` reads."""
+    for joint in range(N_JOINTS):
+        motor = message.motor_state[joint]
+        state.q[joint] = motor.q
+        state.dq[joint] = motor.dq
+        state.tau_est[joint] = motor.tau_est
+        state.temperature[joint] = motor.temperature
+        state.motor_fault[joint] = motor.motorstate
+    imu = message.imu_state
+    state.quat_wxyz[:], state.gyro_body[:] = imu.quaternion, imu.gyroscope
+    state.accel_body[:] = imu.accelerometer
+    state.remote[:] = bytearray(message.wireless_remote)  # bytes or a list, by version
+    state.mode_pr, state.mode_machine = message.mode_pr, message.mode_machine
+    state.robot_tick = message.tick
 
 
 def fill_command(message: Any, target: Float32Array, policy: Policy, mode_machine: int) -> None:  # noqa: ANN401

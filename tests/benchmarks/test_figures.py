@@ -13,7 +13,10 @@ from benchmarks.rounds import Samples
 
 STAGES = {
     "bytes": ("take", "decode", "observe", "infer", "encode", "write"),
-    "objects": ("take", "deserialise", "read", "observe", "infer", "fill", "crc", "serialise", "write"),
+    "objects": (
+        *("take", "deserialise", "check", "read", "observe", "infer"),
+        *("fill", "crc", "serialise", "write"),
+    ),
     "callback": ("read", "observe", "infer", "fill", "crc", "write"),
     "onboard": (
         *("state", "gate", "operator", "observe", "infer", "limit", "send", "record"),
@@ -57,10 +60,11 @@ def test_every_row_names_stages_that_the_sides_measure() -> None:
 def test_ratios_say_how_many_times_dearer_the_objects_are() -> None:
     result = summarise(samples(*STAGES))
     assert result["ratios"]["decode"] == {"bytes": pytest.approx(41.0)}
+    assert result["ratios"]["checked"] == {"bytes": pytest.approx(42.0)}
     assert result["ratios"]["encode"] == {"bytes": pytest.approx(41.0)}
-    assert result["ratios"]["tick"]["bytes"] == pytest.approx(860 / 60)
-    assert result["ratios"]["tick"]["onboard"] == pytest.approx(860 / 70)
-    assert result["ratios"]["to_write"]["onboard"] == pytest.approx(850 / 10)
+    assert result["ratios"]["tick"]["bytes"] == pytest.approx(870 / 60)
+    assert result["ratios"]["tick"]["onboard"] == pytest.approx(870 / 70)
+    assert result["ratios"]["to_write"]["onboard"] == pytest.approx(860 / 10)
 
 
 def test_the_record_is_not_part_of_the_tick() -> None:
