@@ -20,12 +20,13 @@ from onboard.policies.bundle import load_policy
 from tests.interop.interpreters import EnvironmentMissingError
 
 POLICY = "holosoma_loco_ppo"
+WIDTH = 110
 
 
 def main() -> int:
     """Entry of the program; 0 when every side was measured."""
     options = _options()
-    terminal = Console()
+    terminal = Console(width=max(WIDTH, Console().width))
     try:
         job = make_job(options.policy, options.seconds, realtime=options.realtime)
         peer, skipped = choose_peer(options.peer)

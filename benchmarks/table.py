@@ -15,7 +15,8 @@ def comparison(
 ) -> Table:
     """Every row with every side that was played: median and tail, and how many times dearer objects are."""
     sides = [side for side in SIDES if any(side in row for row in compared.values())]
-    table = _table("µs at 50 Hz, cold: p50 / p99; ratios at p50", "stage")
+    table = _table("µs at 50 Hz, cold: p50 / p99; ratios at p50")
+    table.add_column("stage", no_wrap=True)
     for side in sides:
         table.add_column(side, justify="right", no_wrap=True)
     ours = [side for side in OURS if side in sides and BASELINE in sides]

@@ -73,7 +73,7 @@ def test_the_record_is_not_part_of_the_tick() -> None:
 
 
 def test_aims_are_met_or_missed() -> None:
-    reached = figures.aims({"decode": {"bytes": 10.0}, "tick": {"onboard": 3.9}}, 10.1)
+    reached = figures.aims({"checked": {"bytes": 10.0}, "tick": {"onboard": 3.9}}, 10.1)
     assert {name: aim.met for name, aim in reached.items()} == {
         "control_cpu": False,
         "decode": True,
