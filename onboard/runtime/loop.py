@@ -9,7 +9,7 @@
       pilot       the mode becomes a target (in mode policy: observe, infer, residual, target)
       limit       the gate cuts the target to what the robot can take
       send        the sent target goes into the gateway's slot
-      record      the whole tick goes into the record ring
+      record      the policy's histories advance; the whole tick goes into the record ring
 
 A worked example. The grid lies at 0, 20, 40, ... ms. The tick of 20 ms takes 45 ms because the
 machine stalls; it ends at 65 ms. The point 40 was missed; that of 60 follows at once, 5 ms late, and
@@ -125,6 +125,7 @@ class ControlLoop:
         stages.mark()
         self._send(mode, state)
         stages.mark()
+        self._commit(mode)
         self.sink.push(self.recorder.fill(self, mode, newest, state, asked))
 
     def _conditions(self, now_ns: int, skipped: int) -> int:
@@ -182,8 +183,6 @@ class ControlLoop:
             target = None if pilot.failure else pilot.target
             self.sent[:] = self.gate.limit(target, state, pilot.kp, pilot.kd, action=pilot.base)
             if self.gate.tier < Tier.DAMP:
-                if not self.gate.resent:
-                    pilot.commit()
                 return mode
             pilot.fly(Mode.DAMP, state, asked, self.sent, 1)
         self.sent[:] = state.q
@@ -200,6 +199,11 @@ class ControlLoop:
         command["q"], command["kp"], command["kd"] = self.sent, self.pilot.kp, self.pilot.kd
         command["made_ns"] = self.clock.now_ns()
         self.link.send(command)
+
+    def _commit(self, mode: Mode) -> None:
+        """The policy's histories advance if its output was sent; nothing before that waits for them."""
+        if mode in _TRACKING and not self.gate.resent:
+            self.pilot.commit()
 
 
 _ORPHANED = bits(Event.PARENT_LOST)

@@ -86,13 +86,13 @@ class Rehearsal:
         loop, pilot, gate = self._loop, self._loop.pilot, self._gate
         state, mode, now_ns = loop.gate.state, loop.machine.status.mode, loop.clock.now_ns()
         stages = self._recorder.begin(0, 0)
+        pilot.policy.warm()  # first: the weights displace what came before them
+        pilot.slot.warm()
         self._decode()
         self._watch.look(now_ns, 0, passing=True)
         gate.check_state(state, now_ns, 0, mode, loop.provision.airborne)
         asked = self._operator.read(state)
         loop.machine.foresee(loop.gate.tier, asked, self._facts)
-        pilot.policy.warm()
-        pilot.slot.warm()
         gate.limit(pilot.target, state, pilot.kp, pilot.kd, action=pilot.base)
         self._slot.push(loop.command)
         stages.mark_until("send")
