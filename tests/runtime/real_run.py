@@ -30,7 +30,9 @@ WALK = (
 )
 """Script that walks until something ends the run."""
 
-PATIENCE_S = 60.0
+PATIENCE_S = 150.0
+"""More than a run itself waits for its slowest start (three children, 20 s each) and a script's steps (15 s
+each), so that on a starved machine it is the run that says what did not happen."""
 
 
 class Frame(NamedTuple):
@@ -152,9 +154,16 @@ class RealRun:
         while not condition():
             if self._process.poll() is not None:
                 raise AssertionError(f"the run ended: {self.errors()}")
-            assert time.monotonic() < end, "the condition did not come true"
+            assert time.monotonic() < end, f"the condition did not come true; {self._picture()}"
             self.tap.listen()
             time.sleep(0.002)
+
+    def _picture(self) -> str:
+        """What the run is doing, for a wait that ran out; ends the run to read its words."""
+        mode, load = self.mode, os.getloadavg()[0]
+        reason = self._status.control["reason"].item().decode() if self._status else "no shared memory"
+        self._process.kill()
+        return f"mode {mode.name} ({reason}), load {load:.1f}, it said: {self.errors()}"
 
     def until_mode(self, mode: Mode) -> None:
         """Wait for a mode; confirms the release of the built-in controller meanwhile."""
