@@ -1,26 +1,26 @@
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.disks import Ext4, UnavailableError, ext4, small_tmpfs
+
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 512 KiB, a small tmpfs; skips where mounting is not allowed."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    command = [mount or "mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)]
-    if (
-        mount is None
-        or os.geteuid() != 0
-        or subprocess.run(command, capture_output=True, check=False).returncode
-    ):
-        pytest.skip("mounting a small tmpfs needs root")
+    """A file system of 512 KiB; skips where mounting is not allowed."""
     try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+        with small_tmpfs(tmp_path / "disk", 512) as folder:
+            yield folder
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Ext4]:
+    """An ext4 disk of 32 MiB that can be made to fail; skips where mounting is not allowed."""
+    try:
+        with ext4(tmp_path / "disk", tmp_path / "disk.img") as made:
+            yield made
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
