@@ -50,6 +50,11 @@ class SimProcess:
     ) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
     def tell(self, line: str) -> None:
         """One line of the simulator's command language.
 
