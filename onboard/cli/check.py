@@ -2,29 +2,32 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from rich.console import Console
 
+from onboard.cli.check_report import checked_rows, result, show
 from onboard.cli.options import parse, write_json
-from onboard.cli.run_options import Policy, Repeated, run_config
+from onboard.cli.run_options import Policy, Repeated, arm, run_config
 from onboard.configs.errors import LinkError
+from onboard.configs.run import RunConfig
 from onboard.logging.layout import journal_dtype
 from onboard.policies.policy import Policy as BuiltPolicy
 from onboard.runtime.assembly import Plan, make_plan, record_type
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.preflight.network import NetworkChecks
 from onboard.runtime.preflight.policy import PolicyChecks
+from onboard.runtime.preflight.record import store_rows, subjects
 from onboard.runtime.preflight.report import Check, Finding, Row, Verdict, run_checks
 from onboard.runtime.preflight.timing import TimingChecks
 
 EPILOG = """Nothing is commanded, nothing moves. `pass` will do, `warn` is a drawback, `fail` must be mended.
+The result is kept in the folder of the rollouts, where `onboard run` looks for it: a failed check
+refuses the run (docs/check.md).
 
 examples:
   onboard check holosoma_loco_ppo --interface eth0
   onboard check policy/ --domain 1 --only network --json -"""
-
-STYLE = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.FAIL: "bold red"}
 
 
 @dataclass(frozen=True)
@@ -41,14 +44,22 @@ class Args:
     """Robot description: shipped name or YAML path."""
     preset: str = ""
     """Preset for policies that do not say enough themselves."""
+    provider: Literal["", "leg_odometry", "external"] = ""
+    """As for the run: what provides base velocity and contact, where the contract names nobody."""
+    format: str = ""
+    """Read the policy as this format, as for the run."""
     set: Repeated = ()
     """key=value of the contract, dotted keys; may be given several times."""
+    residual: str = ""
+    """Residual file that the run will use."""
+    residual_set: Repeated = ()
+    """key=value of the residual, as for the run."""
     only: Repeated = ()
     """Only these: policy, network, timing, or one check such as network.loss; may be given several times."""
     waive: Repeated = ()
     """A check whose failure does not count, such as timing.loop; may be given several times."""
     out: str = "rollouts"
-    """Folder for the rollouts."""
+    """Folder for the rollouts, where the result is kept too."""
     seconds: float = 10.0
     """How long the dry loop lasts."""
     minutes: float = 10.0
@@ -60,61 +71,55 @@ class Args:
 def run(argv: list[str]) -> int:
     """Entry of the verb; 0 when no check failed that was not waived."""
     args = parse(Args, "check", f"{Args.__doc__}\n\n{EPILOG}", argv)
-    config = run_config(
+    plan = make_plan(_config(args))
+    rows = checked_rows(_rows(plan, args), args.waive)
+    stored = store_rows(Path(args.out), subjects(plan)[0], rows)
+    told = result(rows, str(stored))
+    if args.json:
+        write_json(args.json, told)
+    return 0 if told["ok"] else 1
+
+
+def _config(args: Args) -> RunConfig:
+    return run_config(
         policy=args.policy,
         interface=args.interface,
         domain=args.domain,
         robot=args.robot,
         preset=args.preset,
+        provider=args.provider,
+        format=args.format,
         policy_overrides=args.set,
+        residual=args.residual,
+        residual_overrides=args.residual_set,
+        arm=arm(args.residual, ""),
         out=args.out,
     )
-    rows = _run(make_plan(config), args)
-    failed = [row.name for row in rows if row.finding.verdict is Verdict.FAIL and row.name not in args.waive]
-    result = {"ok": not failed, "failed": failed, "checks": [_plain(row, args.waive) for row in rows]}
-    if args.json:
-        write_json(args.json, result)
-    return 1 if failed else 0
 
 
-def _run(plan: Plan, args: Args) -> list[Row]:
+def _rows(plan: Plan, args: Args) -> list[Row]:
+    """Make the chosen checks, each shown as soon as it is made."""
     console = Console(stderr=args.json == "-", highlight=False)
     try:
         dds = DdsDomain(args.domain, args.interface)
     except LinkError as error:
         refusal = Finding(Verdict.FAIL, str(error), "give --interface and --domain of the robot")
-        checks = _chosen(plan, args, [Check("network", "interface", lambda: refusal)])
-        return [_show(console, row) for row in run_checks(checks)]
+        checks = [Check("network", "interface", lambda: refusal), *_without_robot(plan, args)]
+        return [show(console, row) for row in run_checks(_chosen(checks, args))]
     with dds:
-        checks = _chosen(plan, args, NetworkChecks(dds, plan.robot).checks())
-        return [_show(console, row) for row in run_checks(checks)]
+        checks = [*NetworkChecks(dds, plan.robot).checks(), *_without_robot(plan, args)]
+        return [show(console, row) for row in run_checks(_chosen(checks, args))]
 
 
-def _chosen(plan: Plan, args: Args, network: list[Check]) -> list[Check]:
+def _without_robot(plan: Plan, args: Args) -> list[Check]:
+    """Checks that need nobody on the network."""
     policy, out = BuiltPolicy(plan.bundle, plan.robot), Path(args.out)
     row_bytes = journal_dtype(record_type([policy])).itemsize
     timing = TimingChecks(policy, plan.config.period_ns, args.seconds, out, row_bytes, args.minutes)
-    every = [*PolicyChecks(policy, plan.robot, plan.notes).checks(), *network, *timing.checks()]
+    return [*PolicyChecks(policy, plan.robot, plan.notes).checks(), *timing.checks()]
+
+
+def _chosen(checks: list[Check], args: Args) -> list[Check]:
     if not args.only:
-        return every
-    return [check for check in every if {check.group, f"{check.group}.{check.name}"} & {*args.only}]
-
-
-def _show(console: Console, row: Row) -> Row:
-    finding = row.finding
-    console.print(f"{finding.verdict.name.lower():4}", style=STYLE[finding.verdict], end="  ")
-    console.print(f"{row.name:23} {finding.measured}  ({row.seconds:.1f} s)", soft_wrap=True)
-    if finding.advice:
-        console.print(f"      {'':23} {finding.advice}", style="italic", soft_wrap=True)
-    return row
-
-
-def _plain(row: Row, waived: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        "check": row.name,
-        "verdict": row.finding.verdict.name.lower(),
-        "measured": row.finding.measured,
-        "advice": row.finding.advice,
-        "seconds": round(row.seconds, 3),
-        "waived": row.name in waived,
-    }
+        return checks
+    return [check for check in checks if {check.group, f"{check.group}.{check.name}"} & {*args.only}]

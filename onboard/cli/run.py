@@ -80,6 +80,8 @@ class Args:
     """With --arm blocks: length of a stretch with one arm."""
     block_seed: int = 0
     """With --arm blocks: of the order."""
+    waive: Repeated = ()
+    """A check that failed and shall not refuse this run, such as timing.loop; may be given several times."""
     lowstate: bool = False
     """Record every LowState sample too."""
     out: str = "rollouts"
@@ -165,6 +167,7 @@ def _config(args: Args) -> RunConfig:
         arm=arm(args.residual, args.arm),
         block_s=args.block_s,
         block_seed=args.block_seed,
+        waive=args.waive,
         lowstate=args.lowstate,
         out=args.out,
         note=args.note,

@@ -98,6 +98,8 @@ class RunConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Arm blocks: length of a stretch with one arm."""
     block_seed: Annotated[int, Meta(ge=0)] = 0
     """Arm blocks: of the order."""
+    waive: tuple[str, ...] = ()
+    """Checks of `onboard check` whose failure shall not refuse this run."""
     lowstate: bool = False
     """Record every LowState sample too."""
     external_pose: str = ""

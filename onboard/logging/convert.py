@@ -156,6 +156,7 @@ def _write_attributes(h5: h5py.File, info: RunInfo, found: Scan, rows: np.ndarra
             "software": json.dumps(info.software),
             "machine": json.dumps(info.machine),
             "clock": json.dumps(calibration),
+            "check": info.check,
             "completeness": completeness,
             "completeness_why": why,
             "rows_lost": found.lost,

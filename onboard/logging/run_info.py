@@ -51,6 +51,7 @@ class RunInfo(Struct, frozen=True, forbid_unknown_fields=True):
         wall_ns, monotonic_ns: CLOCK_REALTIME and CLOCK_MONOTONIC at one instant at the start.
         commit: of the software; "" where it does not run from a checkout, `+` where that was changed.
         software, machine: versions and facts by name.
+        check: JSON of what the last `onboard check` found and what was waived; "" where none was asked for.
     """
 
     robot: str
@@ -66,6 +67,7 @@ class RunInfo(Struct, frozen=True, forbid_unknown_fields=True):
     commit: str
     software: dict[str, str]
     machine: dict[str, str]
+    check: str = ""
 
     @property
     def started_utc(self) -> str:
@@ -86,6 +88,7 @@ def describe_run(
     config: Mapping[str, str],
     arm: str = "none",
     note: str = "",
+    check: str = "",
 ) -> RunInfo:
     """Add versions, machine and the two clocks to what the caller knows of a run that starts now."""
     return RunInfo(
@@ -107,6 +110,7 @@ def describe_run(
             "machine": platform.machine(),
             "cpus": str(os.cpu_count()),
         },
+        check=check,
     )
 
 

@@ -207,8 +207,8 @@ def record_type(policies: Sequence[Actor]) -> np.dtype:
     return record_dtype([policy_shape(policy) for policy in policies])
 
 
-def run_info(plan: Plan, policies: Sequence[Actor]) -> RunInfo:
-    """What the rollout says about the run."""
+def run_info(plan: Plan, policies: Sequence[Actor], check: str = "") -> RunInfo:
+    """What the rollout says about the run; `check` is what `preflight.record.admit` found."""
     texts = {
         name: msgspec.yaml.encode(part).decode()
         for name, part in (("run", plan.config), ("robot", plan.robot), ("safety", plan.safety))
@@ -217,9 +217,8 @@ def run_info(plan: Plan, policies: Sequence[Actor]) -> RunInfo:
     first, *others = policies
     infos = [_policy_info(first, plan.residual), *(_policy_info(policy, None) for policy in others)]
     period_s = plan.config.period_ns / 1e9
-    return describe_run(
-        plan.robot, infos, period_s, texts, _ARM_NAMES.get(plan.config.arm, plan.config.arm), plan.config.note
-    )
+    arm = _ARM_NAMES.get(plan.config.arm, plan.config.arm)
+    return describe_run(plan.robot, infos, period_s, texts, arm, plan.config.note, check)
 
 
 def _policy_info(policy: Actor, residual: ResidualBundle | None) -> PolicyInfo:

@@ -21,6 +21,7 @@ from onboard.runtime.dds_link import DdsLink
 from onboard.runtime.motion_switcher import MotionSwitcher
 from onboard.runtime.parent import Parent
 from onboard.runtime.ports import RUN, run_layout
+from onboard.runtime.preflight.record import admit
 from onboard.runtime.remote import START, keys
 from onboard.runtime.shm import Shared
 
@@ -76,9 +77,12 @@ def launch(
     config = plan.config
     for bundle in plan.bundles:
         check_providers(bundle.contract, plan.at_hand)
+    admission = admit(plan)
+    for note in admission.notes:
+        say(note)
     with DdsDomain(config.domain, config.interface) as dds:
         policies = plan.policies()
-        record, info = record_type(policies), run_info(plan, policies)
+        record, info = record_type(policies), run_info(plan, policies, admission.text)
         journal = new_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
         del policies
 

@@ -1,8 +1,9 @@
 """What a check says, and how checks are run one after the other."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from onboard.configs.errors import OnboardError
@@ -18,17 +19,22 @@ class Verdict(IntEnum):
     """The run should not begin."""
 
 
+NO_VALUES: Mapping[str, float] = MappingProxyType({})
+
+
 class Finding(NamedTuple):
     """Result of one check.
 
     Attributes:
         measured: what was found, with units.
         advice: what to do; "" where nothing is to be done.
+        values: the same as finite numbers, for programs and for the rollout; a name ends with its unit.
     """
 
     verdict: Verdict
     measured: str
     advice: str = ""
+    values: Mapping[str, float] = NO_VALUES
 
 
 class Check(NamedTuple):
@@ -52,10 +58,12 @@ def passed(measured: str) -> Finding:
     return Finding(Verdict.PASS, measured)
 
 
-def judged(measured: str, *, warn: bool, fail: bool, advice: str) -> Finding:
+def judged(
+    measured: str, *, warn: bool, fail: bool, advice: str, values: Mapping[str, float] = NO_VALUES
+) -> Finding:
     """A finding by two conditions; the worse one counts."""
     verdict = Verdict.FAIL if fail else Verdict.WARN if warn else Verdict.PASS
-    return Finding(verdict, measured, advice if verdict else "")
+    return Finding(verdict, measured, advice if verdict else "", values)
 
 
 def run_checks(checks: Iterable[Check]) -> Iterator[Row]:

@@ -84,6 +84,11 @@ def domain(domain_id: int) -> Iterator[DdsDomain]:  # noqa: F811 - the fixture
         yield domain
 
 
+def until_heard(domain: DdsDomain) -> None:
+    """A simulator takes its time to start on a busy machine."""
+    assert any(listen(domain, 20).tick.size == 20 for _ in range(12))
+
+
 def verdicts(domain: DdsDomain, *names: str) -> dict[str, Row]:
     checks = NetworkChecks(domain, load_robot("g1_29dof")).checks()
     return {
@@ -93,7 +98,7 @@ def verdicts(domain: DdsDomain, *names: str) -> dict[str, Row]:
 
 def test_against_a_simulator(domain: DdsDomain, tmp_path: Path) -> None:
     with SimProcess(["--domain", str(domain.id)], tmp_path / "sim.json") as sim:
-        assert listen(domain, 20).tick.size == 20
+        until_heard(domain)
         rows = verdicts(domain, "robot_type", "publishers", "commanders", "motion_service")
         assert {name: row.finding.verdict for name, row in rows.items()} == {
             "robot_type": Verdict.PASS,

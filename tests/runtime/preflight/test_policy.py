@@ -51,7 +51,17 @@ def test_the_verb_says_what_failed_and_what_was_waived(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan()  # skips where the policy is not installed
-    arguments = [POLICY, "--interface", "eth77", "--only", "policy", "--only", "network"]
+    arguments = [
+        POLICY,
+        "--interface",
+        "eth77",
+        "--only",
+        "policy",
+        "--only",
+        "network",
+        "--out",
+        str(tmp_path),
+    ]
     assert check.run([*arguments, "--json", str(tmp_path / "check.json")]) == 1
     result = json.loads((tmp_path / "check.json").read_text())
     assert (result["ok"], result["failed"]) == (False, ["network.interface"])
