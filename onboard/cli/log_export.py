@@ -80,7 +80,7 @@ def run(argv: list[str]) -> int:
 
 
 def _tell(made: Exported) -> None:
-    what = "rollouts" if made.format == "mcap" else "stretches"
+    what = "rollouts" if made.format in ("mcap", "parquet") else "stretches"
     sys.stdout.write(f"{made.format}: {made.stretches} {what}, {made.rows} rows\n")
     sys.stdout.writelines(f"{file}\n" for file in made.files)
     for name, done in made.preprocessing.items():

@@ -13,7 +13,14 @@ from onboard.cli.log import run
 from onboard.cli.main import main
 from tests.logging.export.recorded import PHASES, data, write
 
-FORMATS = {"asap": ".pkl", "listener_deltaa": ".npz", "npz": ".npz", "beyondmimic": ".npz", "mcap": ".mcap"}
+FORMATS = {
+    "asap": ".pkl",
+    "listener_deltaa": ".npz",
+    "npz": ".npz",
+    "beyondmimic": ".npz",
+    "mcap": ".mcap",
+    "parquet": ".parquet",
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +53,11 @@ def test_several_go_into_a_folder(
     assert run(["export", *files, "--format", form, "--out", str(tmp_path / "all"), "--json", "-"]) == 0
     shown = capsys.readouterr()
     made = json.loads(shown.out)
-    expected = {"asap": 1, "mcap": 2}.get(form, 3)
+    expected = {"asap": 1, "mcap": 2, "parquet": 2}.get(form, 3)
     assert sorted(made["files"]) == sorted(map(str, (tmp_path / "all").iterdir()))
     assert len(made["files"]) == expected
     assert all(name.endswith(suffix) for name in made["files"])
-    assert made["stretches"] == (2 if form == "mcap" else 3)
+    assert made["stretches"] == (2 if form in ("mcap", "parquet") else 3)
     assert shown.err == ""
 
 
@@ -140,7 +147,7 @@ def test_a_place_that_can_not_be_written_is_one_line(
         assert error.count("\n") == 1
 
 
-@pytest.mark.parametrize(("form", "library"), [("asap", "joblib"), ("mcap", "mcap")])
+@pytest.mark.parametrize(("form", "library"), [("asap", "joblib"), ("mcap", "mcap"), ("lerobot", "pyarrow")])
 def test_a_missing_library_is_named_with_its_extra(
     form: str,
     library: str,

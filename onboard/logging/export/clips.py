@@ -65,6 +65,7 @@ class Clip:
         first_row: index into the rollout.
         period_s: control period.
         robot: name of the description.
+        note: the operator's, of the run.
         joint_names: (29,) SDK motor order.
         contract: of the policy in charge; None without one or where its text can't be read.
         fade_rows: rows at the start of an episode in which the target is mixed with what was before.
@@ -77,6 +78,7 @@ class Clip:
     first_row: int
     period_s: float
     robot: str
+    note: str
     joint_names: tuple[str, ...]
     contract: ContractView | None
     fade_rows: int
@@ -120,6 +122,7 @@ def clips(rollout: Rollout, cut: Cut) -> Iterator[Clip]:
             first_row=block.start,
             period_s=rollout.period_s,
             robot=str(rollout.attributes["robot"]),
+            note=str(rollout.attributes.get("note", "")),
             joint_names=rollout.joint_names,
             contract=described.contracts[index] if 0 <= index < len(described.contracts) else None,
             fade_rows=described.fade_rows,

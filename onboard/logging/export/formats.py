@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from onboard.logging.export.clips import Clip, Cut, clips
 from onboard.logging.export.files import write_file, write_npz
 from onboard.logging.rollout import Check, Rollout
 
-Name = Literal["asap", "listener_deltaa", "npz", "beyondmimic", "mcap"]
+Name = Literal["asap", "listener_deltaa", "npz", "beyondmimic", "mcap", "parquet", "lerobot"]
 
 ABOUT: Mapping[str, str] = {
     "asap": "joblib pickle of motions for ASAP's delta training, one file for all",
@@ -23,6 +24,8 @@ ABOUT: Mapping[str, str] = {
     "npz": "plain npz (t, q, dq, target, tau, quat, gyro) for fits, one file a stretch",
     "beyondmimic": "motion npz of BeyondMimic and mjlab, one file a stretch",
     "mcap": "JSON messages for Foxglove and PlotJuggler, one file a rollout",
+    "parquet": "all columns, one row a tick, for pandas, polars and DuckDB, one file a rollout",
+    "lerobot": "dataset for LeRobot (format v3.0), one folder for all, an episode a stretch",
 }
 
 
@@ -31,7 +34,7 @@ class Wish:
     """What to export.
 
     Attributes:
-        cut: stretches and preprocessing; `mcap` writes whole rollouts and does not look at it.
+        cut: stretches and preprocessing; `mcap` and `parquet` write whole rollouts and do not look at it.
         action: for `asap`.
         order: for `beyondmimic`.
         check: as for `Rollout`.
@@ -48,7 +51,7 @@ class Exported(Struct, frozen=True):
 
     Attributes:
         files: that were written.
-        stretches: how many; of `mcap`, how many rollouts.
+        stretches: how many; of `mcap` and `parquet`, how many rollouts.
         rows: in all of them.
         missing: what the rollouts did not hold and the files therefore mark as missing.
         preprocessing: by stretch, what each step did.
@@ -76,8 +79,10 @@ def export(paths: Sequence[Path], form: Name, out: Path, wish: Wish) -> Exported
         ConfigError: `out` names one file and there are several to write.
         OnboardError: a library of the extra `export` is not installed.
     """
-    if form == "mcap":
-        return _export_mcap(paths, out, wish)
+    if form in ("mcap", "parquet"):
+        return _export_whole(paths, form, out, wish)
+    if form == "lerobot":
+        return _export_lerobot(paths, out, wish)
     if form == "asap":
         return _export_asap(paths, out, wish)
     return _export_npz(paths, form, out, wish)
@@ -131,21 +136,29 @@ def _export_asap(paths: Sequence[Path], out: Path, wish: Wish) -> Exported:
     return Exported("asap", [str(path)], len(motions), rows, sorted(missing), done)
 
 
-def _export_mcap(paths: Sequence[Path], out: Path, wish: Wish) -> Exported:
-    _library("mcap")
-    from onboard.logging.export import mcap
-
-    lone = _lone_file(out, ".mcap")
+def _export_whole(paths: Sequence[Path], form: Name, out: Path, wish: Wish) -> Exported:
+    """Formats that hold whole rollouts, gaps and unsafe stretches included."""
+    _library({"mcap": "mcap", "parquet": "pyarrow"}[form])
+    write = import_module(f"onboard.logging.export.{form}").export
+    lone = _lone_file(out, f".{form}")
     if lone and len(paths) > 1:
         raise ConfigError(f"--out {out} names one file and there are {len(paths)} rollouts; name a folder")
     files, rows, missing = [], 0, set[str]()
     for path in paths:
         with Rollout(path, check=wish.check) as rollout:
-            target = out if lone else out / f"{path.stem}.mcap"
-            missing |= set(mcap.export(rollout, target))
+            target = out if lone else out / f"{path.stem}.{form}"
+            missing |= set(write(rollout, target))
             rows += len(rollout)
         files.append(str(target))
-    return Exported("mcap", files, len(files), rows, sorted(missing), {})
+    return Exported(form, files, len(files), rows, sorted(missing), {})
+
+
+def _export_lerobot(paths: Sequence[Path], out: Path, wish: Wish) -> Exported:
+    _library("pyarrow")
+    from onboard.logging.export import lerobot
+
+    rows, done = lerobot.export(_all_clips(paths, wish), out)
+    return Exported("lerobot", [str(out)], len(done), rows, [], done)
 
 
 def _all_clips(paths: Sequence[Path], wish: Wish) -> Iterator[Clip]:

@@ -19,7 +19,13 @@ from mcap.writer import Writer
 import onboard
 from onboard.logging.export.files import write_file
 from onboard.logging.export.foxglove import JOINT_STATES, LOG, TRANSFORM, joint_states, log_lines, transform
-from onboard.logging.export.messages import Topic, column_schema, message_columns, unknown_columns
+from onboard.logging.export.messages import (
+    Topic,
+    attribute_texts,
+    column_schema,
+    message_columns,
+    unknown_columns,
+)
 from onboard.logging.layout import POLICY_FIELDS
 from onboard.logging.rollout import Rollout
 
@@ -95,7 +101,7 @@ def export(rollout: Rollout, path: Path) -> list[str]:
         writer = Writer(file)
         writer.start(profile="", library=f"onboard {onboard.__version__}")
         _write(writer, rollout, unknown)
-        writer.add_metadata("rollout", _metadata(rollout, unknown))
+        writer.add_metadata("rollout", {**attribute_texts(rollout), "missing": json.dumps(unknown)})
         writer.finish()  # type: ignore[no-untyped-call] # mcap forgot its return type
 
     write_file(path, fill)
@@ -169,15 +175,3 @@ def _wall_offset_ns(rollout: Rollout) -> int:
     """CLOCK_REALTIME less CLOCK_MONOTONIC at the start of the run."""
     clock = json.loads(str(rollout.attributes.get("clock", "{}")))
     return int(clock.get("wall_ns", 0)) - int(clock.get("monotonic_ns", 0))
-
-
-def _metadata(rollout: Rollout, unknown: list[str]) -> dict[str, str]:
-    """Attributes as text; lists as JSON."""
-    texts = {
-        name: value if isinstance(value, str) else _json(value) for name, value in rollout.attributes.items()
-    }
-    return {**texts, "missing": json.dumps(unknown)}
-
-
-def _json(value: Any) -> str:  # noqa: ANN401 - whatever an HDF5 attribute holds
-    return json.dumps(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)

@@ -1,5 +1,6 @@
-"""Columns of a rollout as JSON messages with schemas: numbers by the names of joints and axes."""
+"""Columns of a rollout with the names of joints and axes, and as JSON messages with schemas."""
 
+import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -80,6 +81,17 @@ def axis_names(name: str, rollout: Rollout) -> tuple[str, ...]:
     if name in _AXES:
         return _AXES[name]
     return rollout.joint_names if FIELDS[name].shape else ()
+
+
+def attribute_texts(rollout: Rollout) -> dict[str, str]:
+    """Attributes of the file as text; lists as JSON."""
+    return {
+        name: value if isinstance(value, str) else _json(value) for name, value in rollout.attributes.items()
+    }
+
+
+def _json(value: Any) -> str:  # noqa: ANN401 - whatever an HDF5 attribute holds
+    return json.dumps(value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value)
 
 
 def _property(field: Field, rollout: Rollout) -> dict[str, Any]:

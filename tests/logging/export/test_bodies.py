@@ -59,7 +59,7 @@ def test_positions_rotations_and_velocities_are_mujocos(point: Literal["origin",
 def test_a_robot_without_a_table_has_joints_only_and_says_so() -> None:
     table = data()[100:150]
     track = {name: table[name] for name in table.dtype.names or ()}
-    clip = Clip("walk_0", "walk.h5", 0, 0.02, "g1_23dof", NAMES, None, 0, track, [])
+    clip = Clip("walk_0", "walk.h5", 0, 0.02, "g1_23dof", "", NAMES, None, 0, track, [])
     found = arrays(clip, formats._bodies("g1_23dof"))
     assert found["missing"].tolist() == list(BODY_KEYS)
     assert not set(BODY_KEYS) & set(found)
