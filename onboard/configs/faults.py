@@ -29,6 +29,8 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
     """Of `onboard run`; None where the run goes on until the operator ends it."""
     sim: str = ""
     """Line of the simulator's command language that injects it; "" where the robot is not at fault."""
+    near: str = ""
+    """The same just below what trips; "" where there is no such thing."""
 
 
 class FaultList(Struct, frozen=True, forbid_unknown_fields=True):

@@ -86,6 +86,17 @@ class State:
         self.torso_quat_wxyz: Float32Array = np.full(4, np.nan, np.float32)
         self.torso_gyro: Float32Array = np.full(3, np.nan, np.float32)
 
+    def assign(self, other: "State") -> None:
+        """Become a copy of another state; the arrays stay this one's own."""
+        for name in _SCALARS:
+            setattr(self, name, getattr(other, name))
+        for name in _ARRAYS:
+            getattr(self, name)[:] = getattr(other, name)
+
+
+_ARRAYS = tuple(name for name in State.__slots__ if isinstance(getattr(State(), name), np.ndarray))
+_SCALARS = tuple(name for name in State.__slots__ if name not in _ARRAYS)
+
 
 class Kind(IntEnum):
     """What control asks of the gateway."""

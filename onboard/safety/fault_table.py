@@ -14,14 +14,15 @@ END = "<!-- end of faults -->"
 def fault_table(faults: Mapping[str, Fault]) -> str:
     """One Markdown row a fault."""
     lines = [
-        "| name | fault | noticed by | tier | within | the log says | exit code | injected |",
-        "|---|---|---|---|---|---|---|---|",
+        "| name | fault | noticed by | tier | within | the log says | exit code | injected | near miss |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for name, fault in faults.items():
         limit = "" if fault.limit_ms is None else f"{fault.limit_ms:g} ms"
         code = "goes on" if fault.exit_code is None else str(fault.exit_code)
         how = f"{fault.where}, `{fault.sim}`" if fault.sim else fault.where
-        cells = (name, fault.what, fault.noticed_by, fault.tier, limit, fault.log, code, how)
+        near = f"`{fault.near}`" if fault.near else ""
+        cells = (name, fault.what, fault.noticed_by, fault.tier, limit, fault.log, code, how, near)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

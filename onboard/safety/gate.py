@@ -117,6 +117,8 @@ def judge(inputs: Inputs, rules: Rules, before: Memory) -> tuple[Decision, Memor
         look = look_at(state, inputs.sent, inputs.mode is Mode.RAMP, rules)
         scope, active, fired, noted = _judge_sample(look, inputs, rules, noted)
     else:
+        # One that came late shows the past: it is not used, as little as one that never came.
+        noted = noted._replace(usable=before.usable and not state.new)
         scope, active, fired = 0, before.active & FROM_STATE, before.fired & FROM_STATE
     active |= inputs.raised & ~POLICY | _way_conditions(inputs, rules, notes, advanced)
     debounced, counts = debounce(active, scope | _WAY, before.counts, rules)
@@ -398,11 +400,4 @@ class Gate:
             self.state = self._good
             return
         self.state = state
-        for name in _SCALARS:
-            setattr(self._good, name, getattr(state, name))
-        for name in _ARRAYS:
-            getattr(self._good, name)[:] = getattr(state, name)
-
-
-_ARRAYS = tuple(name for name in State.__slots__ if isinstance(getattr(State(), name), np.ndarray))
-_SCALARS = tuple(name for name in State.__slots__ if name not in _ARRAYS)
+        self._good.assign(state)

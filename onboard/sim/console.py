@@ -12,14 +12,18 @@ gantry height 0.75     go up or down to a height
 gantry release         let go
 push 60 0 0 0.1        force in N (world frame) on the torso for so many seconds; a link may follow
 mode ai                put a built-in controller in charge; `mode none` releases it
-fault lost 5           samples of LowState: lost, corrupt, frozen, backwards (tick), nan, quaternion
-                       (of a wrong length), flipped (IMU upside down)
+fault lost 5           samples of LowState: lost, corrupt, frozen, duplicated, reordered, backwards (tick),
+                       quaternion (of a wrong length), flipped (IMU upside down)
+fault nan 5 dq         samples with NaN in q, dq, tau_est, quat_wxyz, gyro_body or accel_body
 fault loss 0.05        share of the samples that are lost, at random
+fault tick -60000      milliseconds that the tick jumps by
+fault tilt 0.7         radians that the IMU reports to be pitched forward
 fault mode_machine 6   report another robot type
 fault motor left_knee_joint 1       motorstate bits
 fault encoder left_knee_joint 3     radians that its encoder reports too much
 fault torque left_knee_joint 200    N·m that it reports
 fault heat left_knee_joint 125      a winding's temperature in degrees C
+fault casing left_knee_joint 90     a casing's
 reset                  start pose again
 quit                   end
 ```
@@ -31,11 +35,21 @@ import numpy as np
 
 from onboard.configs.errors import ConfigError
 from onboard.runtime.remote import ACTIONS, Button
+from onboard.sim.faults import FIELDS
 from onboard.sim.remote import AXES
 from onboard.sim.robot import SimRobot
 
 PRESS_S = 0.2
-_SAMPLE_FAULTS = ("lost", "corrupt", "frozen", "backwards", "nan", "quaternion", "flipped")
+_SAMPLE_FAULTS = (
+    "lost",
+    "corrupt",
+    "frozen",
+    "duplicated",
+    "reordered",
+    "backwards",
+    "quaternion",
+    "flipped",
+)
 Action = Callable[[SimRobot], object]
 """What one line does to a robot."""
 
@@ -115,19 +129,47 @@ def _mode(name: str) -> Action:
 
 
 def _fault(kind: str, *arguments: str) -> Action:
-    if kind in ("motor", "heat", "encoder", "torque"):
+    if kind in _OWN_FAULTS:
+        return _OWN_FAULTS[kind](*arguments)
+    if kind in ("motor", "heat", "casing", "encoder", "torque"):
         return _motor_fault(kind, *arguments)
-    if kind == "loss":
-        (share,) = (_number(text) for text in arguments)
-        if not 0.0 <= share <= 1.0:
-            raise ValueError
-        return lambda robot: setattr(robot.faults, "loss", share)
     _choice(kind, *_SAMPLE_FAULTS, "mode_machine")
     (text,) = arguments
     number = int(text)
     if number < 0:
         raise ValueError
     return lambda robot: setattr(robot.faults, kind, number)
+
+
+def _nan(samples: str, name: str = FIELDS[0]) -> Action:
+    number, field = int(samples), _choice(name, *FIELDS)
+    if number < 0:
+        raise ValueError
+
+    def spoil(robot: SimRobot) -> None:
+        robot.faults.nan, robot.faults.nan_field = number, field
+
+    return spoil
+
+
+def _loss(text: str) -> Action:
+    share = _number(text)
+    if not 0.0 <= share <= 1.0:
+        raise ValueError
+    return lambda robot: setattr(robot.faults, "loss", share)
+
+
+def _tick(text: str) -> Action:
+    jump_ms = int(text)
+    return lambda robot: setattr(robot.faults, "tick_ms", jump_ms)
+
+
+def _tilt(text: str) -> Action:
+    angle_rad = _number(text)
+    return lambda robot: setattr(robot.faults, "tilt_rad", angle_rad)
+
+
+_OWN_FAULTS: dict[str, Callable[..., Action]] = {"nan": _nan, "loss": _loss, "tick": _tick, "tilt": _tilt}
 
 
 def _motor_fault(kind: str, joint: str, text: str) -> Action:
@@ -137,8 +179,8 @@ def _motor_fault(kind: str, joint: str, text: str) -> Action:
         slot = robot.physics.model.robot.slot(joint)
         if kind == "motor":
             robot.motor_fault[slot] = np.uint32(value)
-        elif kind == "heat":
-            robot.thermal.forced[slot, 1] = value
+        elif kind in ("heat", "casing"):
+            robot.thermal.forced[slot, int(kind == "heat")] = value
         else:
             faulty = robot.faults.offset_rad if kind == "encoder" else robot.faults.torque_nm
             faulty[slot] = value
@@ -187,8 +229,10 @@ _COMMANDS: dict[str, tuple[str, Callable[..., Action]]] = {
     "push": ("push FX FY FZ SECONDS [LINK], for example: push 60 0 0 0.1", _push),
     "mode": ("mode NAME, for example: mode ai; mode none releases", _mode),
     "fault": (
-        f"fault {'|'.join(_SAMPLE_FAULTS)} SAMPLES, fault loss SHARE, fault mode_machine NUMBER, "
-        "fault motor JOINT BITS, fault encoder JOINT RAD, fault torque JOINT NM, or fault heat JOINT CELSIUS",
+        f"fault {'|'.join(_SAMPLE_FAULTS)} SAMPLES, fault nan SAMPLES [{'|'.join(FIELDS)}], "
+        "fault loss SHARE, fault tick MS, fault tilt RAD, fault mode_machine NUMBER, "
+        "fault motor JOINT BITS, fault encoder JOINT RAD, fault torque JOINT NM, "
+        "fault heat JOINT CELSIUS, or fault casing JOINT CELSIUS",
         _fault,
     ),
     "reset": ("reset", _reset),

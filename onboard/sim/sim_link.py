@@ -59,6 +59,9 @@ class SimLink:
         self._step_ns = round(robot.config.timestep_s * 1e9)
         self._tamper = tamper
         self._state = State()
+        self._late: State | None = None
+        self._overtaken = False
+        self._again = False
         self._shown_ns = -1
         self._command = np.zeros((), COMMAND)
         self._has_command = False
@@ -81,7 +84,7 @@ class SimLink:
         if now != self._shown_ns:
             self._shown_ns = now
             self._receive(state, now)
-        state.age_s = (now - state.recv_ns) / 1e9 if state.received else 0.0
+        state.age_s = (now - state.source_time_ns) / 1e9 if state.received else 0.0
         if self._tamper is not None:
             self._tamper(state)
         return state
@@ -115,8 +118,19 @@ class SimLink:
 
     def _receive(self, state: State, now: int) -> None:
         faults = self.robot.faults
-        fate = faults.next()
+        if self._late is not None and self._overtaken:  # a reader of the newest finds it all the same
+            self._late.crc_errors = state.crc_errors
+            state.assign(self._late)
+            state.received = state.new = True
+            state.recv_ns, self._late = now, None
+            return
+        fate = Fate.FROZEN if self._again else Fate.GOOD if self._late else faults.next()
+        self._again, self._overtaken = fate is Fate.DUPLICATED, self._late is not None
         if fate is Fate.LOST:
+            return
+        if fate is Fate.REORDERED:
+            self._late = State()
+            self._sense(self._late, now)
             return
         state.crc_ok = fate is not Fate.CORRUPT
         if fate is Fate.CORRUPT:
@@ -124,10 +138,14 @@ class SimLink:
             return
         state.received = state.new = True
         state.recv_ns = state.source_time_ns = now
-        if fate is Fate.FROZEN:
-            return
+        if fate is not Fate.FROZEN:
+            self._sense(state, now)
+
+    def _sense(self, state: State, now: int) -> None:
+        """What the robot reports at this instant."""
+        state.source_time_ns = now
         self.robot.sense(state)
-        state.robot_tick = faults.tick(self.robot.tick)
+        state.robot_tick = self.robot.faults.tick(self.robot.tick)
         state.mode_machine = self.robot.mode_machine
         torso = self.robot.torso_imu
         state.torso_quat_wxyz[...] = torso[:4]

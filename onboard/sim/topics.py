@@ -41,6 +41,7 @@ class Topics:
         self._truth_frame = np.zeros((), GROUND_TRUTH)
         self._truth_frame["header"] = HEADER
         self._sealed = False
+        self._late: bytearray | None = None
 
     def obey(self) -> None:
         """Give the robot every command that has come."""
@@ -60,7 +61,8 @@ class Topics:
 
     def _publish_state(self) -> None:
         robot, encoder = self._robot, self._state_encoder
-        fate = robot.faults.next()
+        late, self._late = self._late, None
+        fate = Fate.GOOD if late else robot.faults.next()
         if fate is Fate.LOST:
             return
         if fate is not Fate.FROZEN or not self._sealed:
@@ -73,8 +75,14 @@ class Topics:
             damaged = bytearray(encoder.frame.buffer)
             damaged[-1] ^= 0x80
             self._states.write(damaged)
+        elif fate is Fate.REORDERED:
+            self._late = bytearray(encoder.frame.buffer)
         else:
             self._states.write(encoder.frame.buffer)
+        if fate is Fate.DUPLICATED:
+            self._states.write(encoder.frame.buffer)
+        if late is not None:
+            self._states.write(late)
 
     def _publish_truth(self) -> None:
         truth, frame = self._robot.physics.truth(), self._truth_frame

@@ -6,18 +6,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onboard.cli.run_options import run_config
 from onboard.configs.events import Tier
 from onboard.configs.faults import Fault
 from onboard.configs.robot import N_JOINTS
+from onboard.runtime.assembly import Plan, make_plan
 from onboard.runtime.gateway_core import GatewayState
-from onboard.sim.console import parse
-from tests.runtime.flight import Flight
+from onboard.sim.console import Action, parse
+from onboard.sim.faults import Faults
+from tests.runtime.flight import POLICY, Flight, plan
 
 TICK_MS = 20.0
 SHORTEST_LOOK_MS = 500.0
 """How long faults without a reaction are watched."""
 LOOK_ON_MS = 200.0
 """How long after the time limit: nothing worse may follow at once."""
+AFTERWARDS = 25
+"""Ticks without the fault, in which a damped robot must stay damped."""
 
 
 class Observed(NamedTuple):
@@ -36,6 +41,14 @@ class Observed(NamedTuple):
     exit_code: int | None = None
 
 
+RESIDUAL = """residual:
+  {schema: 1, name: ankles, kind: linear, mode: add, unit: rad, bound_rad: 0.05, fade_s: 0.1,
+   drop_on: {bound_saturated_s: 0.5}, joints: [left_ankle_pitch_joint, right_ankle_pitch_joint],
+   coefficients: {left_ankle_pitch_joint: {a: 0.02}, right_ankle_pitch_joint: {a: 0.02}}}
+"""
+"""A residual that changes little."""
+
+
 def spoil(flight: Flight, ticks: int, change: Callable[[np.ndarray], np.ndarray]) -> None:
     """Let the policy's output be changed for so many ticks."""
     infer, left = flight.policy.infer, [ticks]
@@ -52,7 +65,7 @@ def filled(value: float) -> Callable[[np.ndarray], np.ndarray]:
     """A change that sets one joint's action."""
 
     def change(base: np.ndarray) -> np.ndarray:
-        base[3] = value
+        base[1] = value
         return base
 
     return change
@@ -86,6 +99,25 @@ def speak_too(flight: Flight) -> None:
     flight.link.foreign += 1
 
 
+def spoil_residual(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Flight], None]:
+    """An injection that changes the residual's correction."""
+
+    def inject(flight: Flight) -> None:
+        delta = flight.loop.pilot.slot._delta  # type: ignore[attr-defined]  # the fault itself
+        correction = delta.correction
+        delta.correction = lambda: change(correction())
+
+    return inject
+
+
+def residual_plan(folder: Path) -> Plan:
+    """Holosoma's walker with a small linear residual at its ankles."""
+    plan()  # skips where the policy is not installed
+    path = folder / "residual.yaml"
+    path.write_text(RESIDUAL, encoding="utf-8")
+    return make_plan(run_config(policy=POLICY, gantry=True, residual=str(path), arm="keep"))
+
+
 INJECT: dict[str, Callable[[Flight], None]] = {
     "policy_nan_once": lambda flight: spoil(flight, 1, filled(float("nan"))),
     "policy_nan": lambda flight: spoil(flight, 1000, filled(float("nan"))),
@@ -97,23 +129,44 @@ INJECT: dict[str, Callable[[Flight], None]] = {
     "overrun_long": lambda flight: flight.clock.stall(3),
     "parent_silent": orphan,
     "second_publisher": speak_too,
+    "residual_nan": spoil_residual(filled(float("nan"))),
+    "residual_huge": spoil_residual(filled(1e6)),
+    "residual_shape": spoil_residual(lambda found: found[:-1].copy()),
+    "residual_raises": spoil_residual(raising),
 }
 """Injections of the faults that no command of the simulator makes."""
 
 
-def observe(name: str, fault: Fault, _folder: Path) -> Observed:
-    """Walk, inject, look on."""
-    flight = Flight().walk()
+def stays_damped(flight: Flight) -> bool:
+    """Whether nothing but damping follows once the robot and its messages are as good as new."""
+    flight.robot.faults = Faults()
+    flight.robot.motor_fault[:] = 0
+    flight.robot.thermal.forced[:] = np.nan
+    damped_ticks = len(flight.states)
+    flight.fly(AFTERWARDS)
+    return all(state is not GatewayState.PASSING for state in flight.states[damped_ticks:])
+
+
+def observe(name: str, fault: Fault, folder: Path) -> Observed:
+    """Walk, inject, look on, take the fault away again."""
+    flight = Flight(residual_plan(folder) if name.startswith("residual") else None).walk()
+    return look_on(flight, fault, parse(fault.sim) if fault.sim else lambda _: INJECT[name](flight))
+
+
+def near_miss(fault: Fault) -> Observed:
+    """Walk, inject what is just below the limit, look on."""
+    return look_on(Flight().walk(), fault, parse(fault.near))
+
+
+def look_on(flight: Flight, fault: Fault, inject: Action) -> Observed:
+    """Inject into a robot that walks; what followed."""
     if fault.tier == "settle":
         # The run is one on the gantry, where settling may end in hold while a leg swings: it must be there.
         flight.robot.physics.gantry.attach(float(flight.robot.physics.truth().position_m[2]))
     flight.rows.clear()
     flight.states.clear()
     begin_ns = flight.link.now_ns
-    if fault.sim:
-        parse(fault.sim)(flight.robot)
-    else:
-        INJECT[name](flight)
+    inject(flight.robot)
     look_ms = max(SHORTEST_LOOK_MS, (fault.limit_ms or 0.0) + LOOK_ON_MS)
     highest, reaction_ms, expected = Tier.NONE, None, Tier[fault.tier.upper()]
     while (flight.link.now_ns - begin_ns) / 1e6 < look_ms:
@@ -126,5 +179,7 @@ def observe(name: str, fault: Fault, _folder: Path) -> Observed:
         highest = max(highest, tier)
         if reaction_ms is None and expected is not Tier.NONE and tier >= expected:
             reaction_ms = (flight.link.now_ns - begin_ns) / 1e6
+    if highest is Tier.DAMP and not stays_damped(flight):
+        return Observed("damp, then passing", reaction_ms, "the command was not damping for good")
     log = [*sorted(flight.events), f"gateway: {flight.link.core.reason.name.lower()}"]
     return Observed(highest.name.lower(), reaction_ms, "; ".join(log))

@@ -1,11 +1,12 @@
 """Every row of the list of faults is injected; the documented table is the list."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from onboard.configs.errors import ConfigError
-from onboard.configs.events import Event
+from onboard.configs.events import Event, Tier
 from onboard.configs.faults import load_faults, sim_command
 from onboard.configs.safety import load_safety
 from onboard.runtime.gateway_core import Reason
@@ -19,7 +20,31 @@ REAL = [name for name, fault in FAULTS.items() if fault.where == "real DDS"]
 DOC = Path(__file__).parents[2] / "docs" / "safety.md"
 
 
-@pytest.mark.parametrize("name", LOCK_STEP)
+LONG = {
+    "loss",
+    "duplicated",
+    "state_nan_dq",
+    "state_nan_torque",
+    "state_nan_quaternion",
+    "state_nan_gyro",
+    "state_nan_accel",
+    "winding_hot",
+    "casing_hot",
+    "residual_nan",
+    "residual_shape",
+    "torque_saturated",
+    "remote_lost",
+}
+"""Rows that wait for `make faults` and the long suite; others like them run every time."""
+QUICK_MISSES = {"state_lost", "tick_frozen", "winding_overheated", "tilt"}
+
+
+def slow_but(quick: bool) -> Sequence[pytest.MarkDecorator]:
+    """Marks of a case."""
+    return () if quick else (pytest.mark.slow,)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=slow_but(name not in LONG)) for name in LOCK_STEP])
 def test_a_fault_in_lock_step(name: str, tmp_path: Path) -> None:
     fault = FAULTS[name]
     seen = lock_step.observe(name, fault, tmp_path)
@@ -27,6 +52,21 @@ def test_a_fault_in_lock_step(name: str, tmp_path: Path) -> None:
     if fault.limit_ms is not None:
         assert seen.reaction_ms is not None
         assert seen.reaction_ms <= fault.limit_ms  # simulated time
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=slow_but(name in QUICK_MISSES))
+        for name, fault in FAULTS.items()
+        if fault.near
+    ],
+)
+def test_what_stays_just_below_the_limit_does_not_trip(name: str) -> None:
+    fault = FAULTS[name]
+    seen = lock_step.near_miss(fault)
+    assert Tier[seen.tier.upper()] < Tier[fault.tier.upper()], seen
+    assert fault.log not in seen.log
 
 
 @pytest.mark.slow

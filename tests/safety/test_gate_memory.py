@@ -241,6 +241,22 @@ def test_an_unusable_sample_is_replaced_by_the_last_good_one_and_freezes_the_res
     assert bench.gate.state is bench.state
 
 
+def test_a_sample_that_came_late_is_not_used() -> None:
+    bench = Bench()
+    bench.tick()
+    bench.state.q[0] = 0.1
+    bench.tick()
+    newest = bench.state.robot_tick
+    bench.state.robot_tick, bench.state.q[0] = newest - 30, 0.0  # `tick` adds 20
+    assert bench.tick() is Tier.NONE
+    assert (bench.gate.state.robot_tick, bench.gate.state.q[0]) == (newest, np.float32(0.1))
+    bench.tick(new=False)
+    assert bench.gate.state.robot_tick == newest, "nothing new does not bring the old one back"
+    bench.state.robot_tick = newest + 40
+    bench.tick()
+    assert bench.gate.state is bench.state
+
+
 def test_bad_samples_in_a_row_damp_whatever_their_fault_alternates() -> None:
     bench = Bench()
     bench.tick()

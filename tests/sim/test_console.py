@@ -2,13 +2,14 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from onboard.configs.errors import ConfigError
 from onboard.runtime.link import State
 from onboard.runtime.remote import DAMP, LIMP, Button, keys, sticks
 from onboard.sim.console import QuitError, parse
-from onboard.sim.faults import Fate
+from onboard.sim.faults import FIELDS, Fate
 from onboard.sim.hands import KEYS
 from onboard.sim.robot import SimRobot
 from onboard.sim.script import Script
@@ -113,6 +114,25 @@ def test_sensor_faults_change_what_is_reported_for_as_long_as_told(robot: SimRob
     assert first == [True, False, False, False]
     assert lengths == [1.2, 1.2, 1.0, 1.0]
     assert upright == [False, False, False, True]
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_every_reading_can_be_no_number(robot: SimRobot, field: str) -> None:
+    state = State()
+    parse(f"fault nan 1 {field}")(robot)
+    robot.sense(state)
+    assert [name for name in FIELDS if np.isnan(getattr(state, name)).any()] == [field]
+    robot.sense(state)
+    assert np.isfinite(getattr(state, field)).all()
+
+
+def test_the_imu_reports_a_pitch_that_is_not_there(robot: SimRobot) -> None:
+    state = State()
+    parse("fault tilt 0.7")(robot)
+    robot.sense(state)
+    w, x, y, z = (float(value) for value in state.quat_wxyz)
+    assert math.asin(2 * (w * y - z * x)) == pytest.approx(0.7, abs=0.05)
+    assert math.hypot(w, x, y, z) == pytest.approx(1.0, abs=1e-6)
 
 
 def test_a_share_of_the_samples_is_lost(robot: SimRobot) -> None:

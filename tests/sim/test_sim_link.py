@@ -210,3 +210,31 @@ def test_tamper_sees_every_state_last(released: MakeRobot) -> None:
 
     bench = Bench(released("gantry.attached=true"), tamper)
     assert np.isnan(bench.tick().q[0])
+
+
+def test_a_late_sample_is_read_behind_its_successor_and_is_as_old_as_it_is(bench: Bench) -> None:
+    bench.tick(5)
+    bench.robot.faults.reordered = 1
+    states = [bench.tick() for _ in range(1)]
+    assert not states[0].new
+    seen = [(state.new, state.robot_tick, round(state.age_s, 3)) for state in (bench.tick(),)]
+    late = bench.tick()
+    assert seen == [(True, 140, 0.0)]
+    assert (late.new, late.robot_tick, round(late.age_s, 3)) == (True, 120, 0.04)
+    assert bench.tick().robot_tick == 180
+
+
+def test_a_duplicate_is_read_once_more(bench: Bench) -> None:
+    bench.tick(5)
+    bench.robot.faults.duplicated = 1
+    assert [(bench.tick().new, bench.link.latest().robot_tick) for _ in range(3)] == [
+        (True, 120),
+        (True, 120),
+        (True, 160),
+    ]
+
+
+def test_a_counter_that_jumps_goes_on_from_there(bench: Bench) -> None:
+    bench.tick(5)
+    bench.robot.faults.tick_ms = -1000
+    assert bench.tick().robot_tick == (120 - 1000) % 2**32

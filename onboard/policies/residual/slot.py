@@ -3,8 +3,9 @@
     base ──▶ delta ──▶ bound ──▶ low-pass ──▶ fade ──▶ combined = base + correction (raw)
 
 Arm `keep` applies the correction, `shadow` only computes it, `drop` does neither. A residual that says
-something that is not finite, that stays at its bound, whose iteration does not settle, or that no longer
-knows the contact, drops itself until the policy is entered anew; its last good correction fades out.
+something that is not finite or of a wrong shape, that raises, that stays at its bound, whose iteration does
+not settle, or that no longer knows the contact, drops itself until the policy is entered anew; its last good
+correction fades out.
 """
 
 import math
@@ -13,7 +14,6 @@ from typing import Protocol
 
 import numpy as np
 
-from onboard.configs.errors import PolicyError
 from onboard.configs.events import Arm
 from onboard.configs.robot import RobotConfig
 from onboard.policies.actor import Actor
@@ -204,23 +204,28 @@ class ResidualSlot:
 
     def _compute(self, question: Question, passed_s: float) -> None:
         """The correction of this tick; on trouble the one before stays."""
-        self._delta.look(question)
-        self._looked = True
-        if not self._delta.known:
-            self._unknown_s += passed_s
-            if self._unknown_s > self.config.drop_on.contact_unknown_s - _HALF_S:
-                self._drop("the contact is not known")
+        try:
+            self._delta.look(question)
+            self._looked = True
+            if not self._delta.known:
+                self._wait_for_contact(passed_s)
+                return
+            found = self._delta.correction()
+        except Exception as error:  # whatever a residual does, the policy goes on without it
+            self._drop(f"{type(error).__name__}: {error}")
             return
         self._unknown_s = 0.0
-        try:
-            found = self._delta.correction()
-        except PolicyError as error:
-            self._drop(str(error))
-            return
-        if not math.isfinite(found.dot(found)):
+        if found.shape != self._filtered.shape:
+            self._drop(f"{found.shape} values instead of {self._filtered.shape}")
+        elif not math.isfinite(found.dot(found)):
             self._drop("not finite")
-            return
-        self._bound_and_filter(found, passed_s)
+        else:
+            self._bound_and_filter(found, passed_s)
+
+    def _wait_for_contact(self, passed_s: float) -> None:
+        self._unknown_s += passed_s
+        if self._unknown_s > self.config.drop_on.contact_unknown_s - _HALF_S:
+            self._drop("the contact is not known")
 
     def _bound_and_filter(self, found: Float32Array, passed_s: float) -> None:
         bounded = False

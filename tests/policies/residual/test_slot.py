@@ -164,3 +164,28 @@ def test_a_policy_that_does_not_drive_the_joint_is_refused(tmp_path: Path) -> No
     data = linear(joints=["waist_yaw_joint"], coefficients={"waist_yaw_joint": {"a": -0.1}})
     with pytest.raises(PolicyError, match="policy tiny does not drive waist_yaw_joint"):
         Bench(tmp_path, data)
+
+
+@pytest.mark.parametrize("step", ["look", "correction"])
+def test_one_that_raises_drops_itself_and_the_policy_goes_on(tmp_path: Path, step: str) -> None:
+    bench = Bench(tmp_path, linear(fade_s=0.1))
+    bench.tick()
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("the graph failed")
+
+    setattr(bench.slot._delta, step, fail)
+    for _ in range(8):
+        found = bench.tick()
+    assert bench.slot.dropped == "RuntimeError: the graph failed"
+    assert np.array_equal(found, bench.wanted())
+
+
+def test_an_answer_of_a_wrong_shape_drops_the_residual(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(tmp_path, linear(fade_s=0.1))
+    bench.tick()
+    monkeypatch.setattr(bench.slot._delta, "correction", lambda: np.zeros(1, np.float32))
+    bench.tick()
+    assert bench.slot.dropped == "(1,) values instead of (2,)"
