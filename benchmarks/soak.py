@@ -1,4 +1,4 @@
-"""Does anything grow in a long run? `python -m benchmarks.soak`.
+"""Whether anything grows in a long run: `python -m benchmarks.soak`.
 
 A walk in lock-step on simulated time, then one on real DDS with every process of its own. Of each process
 the resident memory and the open descriptors are followed; every record that was handed over must be in

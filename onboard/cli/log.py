@@ -12,6 +12,7 @@ from onboard.cli.options import parse, write_json
 from onboard.configs.errors import OnboardError, RolloutError
 from onboard.logging.convert import convert
 from onboard.logging.hdf5 import check_seal
+from onboard.logging.journal import claimed
 from onboard.logging.rollout import Rollout
 
 VERBS = {
@@ -133,7 +134,8 @@ def _recover(argv: list[str]) -> int:
             raise RolloutError(
                 f"--out {args.out}: can't be made ({error.strerror}); name a folder to write to"
             ) from error
-    path = convert(args.file, args.out)
+    with claimed(args.file, patience_s=0.0):
+        path = convert(args.file, args.out)
     with Rollout(path) as rollout:
         completeness, why = rollout.completeness, str(rollout.attributes["completeness_why"])
         rows, lost = len(rollout), int(rollout.attributes["rows_lost"])

@@ -136,7 +136,14 @@ class StatusLine:
         self._teller(
             f"{mode}{changed}  v {vx:+.2f} {vy:+.2f} {wz:+.2f}  tick {control['tick_us']:.0f} us  "
             f"state {1000 * control['state_age_s']:.1f} ms  skipped {control['skipped_ticks']}"
+            f"{_losses(parent)}"
         )
+
+
+def _losses(parent: Parent) -> str:
+    """Records that the disk refused, where there are any."""
+    lost = int(parent.status.recorder["lost"])
+    return f"  {lost} RECORDS LOST, the disk refuses" if lost else ""
 
 
 def _config(args: Args) -> RunConfig:

@@ -35,6 +35,7 @@ def run_result(outcome: Outcome, summary: Summary | None) -> dict[str, Any]:
         "rollout": str(outcome.rollout) if outcome.rollout else None,
         "rows": outcome.policy_rows,
         "skipped_ticks": outcome.skipped_ticks,
+        "rows_lost": summary.rows_lost if summary else outcome.rows_lost,
         "events": outcome.events,
         "faults": outcome.faults,
         "seconds": summary.seconds if summary else None,

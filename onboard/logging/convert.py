@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from enum import IntEnum
 from pathlib import Path
+from typing import NamedTuple
 
 import h5py
 import numpy as np
@@ -23,6 +24,7 @@ from onboard.logging.layout import (
     PolicyShape,
     SafetyFlag,
 )
+from onboard.logging.leftover import adopt
 from onboard.logging.recovery import Scan, read_rows, scan
 from onboard.logging.robot_clock import RobotClock, read_clock
 from onboard.logging.run_info import RunInfo, from_meta
@@ -51,10 +53,43 @@ _VALUES: Mapping[str, dict[str, int]] = {
 """Datasets whose numbers have names; those of `safety_events` are bit numbers, of `limit_mask` bits."""
 
 
+class Stream(NamedTuple):
+    """The full-rate stream.
+
+    Attributes:
+        samples: of the type `layout.lowstate_dtype`.
+        lost: samples that the recorder had and could not write.
+    """
+
+    samples: np.ndarray
+    lost: int
+
+
+class Rows:
+    """Rows of one type in several blocks, read column by column as if they were one array.
+
+    Args:
+        blocks: structured arrays of the same type, in order.
+    """
+
+    def __init__(self, *blocks: np.ndarray) -> None:
+        self._blocks = [block for block in blocks if len(block)] or list(blocks[:1])
+        self.dtype = blocks[0].dtype
+        self.nbytes = sum(block.nbytes for block in blocks)
+
+    def __len__(self) -> int:
+        return sum(len(block) for block in self._blocks)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        columns = [block[name] for block in self._blocks]
+        return columns[0] if len(columns) == 1 else np.concatenate(columns)
+
+
 def convert(journal: Path, folder: Path | None = None) -> Path:
     """Write the rollout file of a journal, whole or broken; the journal stays.
 
-    Doing it again gives the same file again.
+    Doing it again gives the same file again. Where the run was not closed in order and its shared memory
+    is still there, the rows that only that holds come along.
 
     Args:
         journal: of a run that has ended, in whatever way.
@@ -65,12 +100,13 @@ def convert(journal: Path, folder: Path | None = None) -> Path:
     """
     found = scan(journal)
     info = from_meta(found.header.meta, str(journal))
-    rows = read_rows(journal, found)
+    found, rest = adopt(found, info)
+    rows = Rows(read_rows(journal, found), rest)
     if missing := {f.name for f in (*ROW, *JOINED, *POLICY_FIELDS)} - set(rows.dtype.names or ()):
         raise RolloutError(
             f"{journal}: its rows have no {', '.join(sorted(missing))}; another version wrote it"
         )
-    stream = _lowstate_rows(lowstate_journal(journal))
+    stream = _read_stream(lowstate_journal(journal))
     target = rollout_path(journal, folder)
     retry = f"make room, then: onboard log recover {journal} --out DIR"
     write_rollout(target, info, found, rows, stream, retry)
@@ -78,7 +114,7 @@ def convert(journal: Path, folder: Path | None = None) -> Path:
 
 
 def write_rollout(
-    target: Path, info: RunInfo, found: Scan, rows: np.ndarray, stream: np.ndarray | None, retry: str
+    target: Path, info: RunInfo, found: Scan, rows: Rows, stream: Stream | None, retry: str
 ) -> None:
     """Write the rollout file of rows in memory.
 
@@ -87,7 +123,7 @@ def write_rollout(
         info: about the run.
         found: what the scan of its journal said about gaps and the end.
         rows: of the type `layout.journal_dtype`.
-        stream: samples of the full-rate stream, of the type `layout.lowstate_dtype`, or None.
+        stream: the full-rate stream, or None.
         retry: what to do on a full disk, for the message.
 
     Raises:
@@ -103,7 +139,12 @@ def write_rollout(
         if stream is not None:
             _write_lowstate(h5.create_group("lowstate"), stream, rows, clock)
 
-    size = rows.nbytes + (stream.nbytes if stream is not None else 0) + 16 * len(rows) + 2 * found.header.size
+    size = (
+        rows.nbytes
+        + (stream.samples.nbytes if stream is not None else 0)
+        + 16 * len(rows)
+        + 2 * found.header.size
+    )
     write_whole(target, size, fill, retry)
 
 
@@ -117,15 +158,23 @@ def lowstate_journal(journal: Path) -> Path:
     return journal.with_name(journal.name.removesuffix(JOURNAL_SUFFIX) + LOWSTATE_SUFFIX)
 
 
-def _lowstate_rows(path: Path) -> np.ndarray | None:
-    """Samples of the full-rate stream; None where the run recorded none or nothing of it is left."""
+def remove_journals(journal: Path) -> None:
+    """Remove what a rollout was made of, once it is there; the main one first, it needs the other."""
+    for path in (journal, lowstate_journal(journal)):
+        path.unlink(missing_ok=True)
+
+
+def _read_stream(path: Path) -> Stream | None:
+    """The full-rate stream; None where the run recorded none or nothing of it is left."""
     if not path.exists():
         return None
-    rows = read_rows(path, scan(path))
-    return rows if set(rows.dtype.names or ()) >= {f.name for f in LOWSTATE} else None
+    found = scan(path)
+    samples = read_rows(path, found)
+    known = set(samples.dtype.names or ()) >= {f.name for f in LOWSTATE}
+    return Stream(samples, found.lost) if known else None
 
 
-def _write_attributes(h5: h5py.File, info: RunInfo, found: Scan, rows: np.ndarray, clock: RobotClock) -> None:
+def _write_attributes(h5: h5py.File, info: RunInfo, found: Scan, rows: Rows, clock: RobotClock) -> None:
     completeness, why = found.completeness
     facts = dict(found.end or {})
     known = rows["source_time_ns"] > 0
@@ -166,13 +215,13 @@ def _write_attributes(h5: h5py.File, info: RunInfo, found: Scan, rows: np.ndarra
     )
 
 
-def _write_rollout(group: h5py.Group, rows: np.ndarray, clock: RobotClock) -> None:
+def _write_rollout(group: h5py.Group, rows: Rows, clock: RobotClock) -> None:
     for field in (*ROW, *JOINED):
         _put(group, field, rows[field.name])
     _put_clock(group, clock.time_s, clock.epoch)
 
 
-def _write_policy(group: h5py.Group, shape: PolicyShape, rows: np.ndarray, index: int) -> None:
+def _write_policy(group: h5py.Group, shape: PolicyShape, rows: Rows, index: int) -> None:
     group.attrs["name"] = shape.name
     at = np.flatnonzero(rows["policy"] == index)
     _put(group, ROW_INDEX, at)
@@ -190,13 +239,15 @@ def _write_policy(group: h5py.Group, shape: PolicyShape, rows: np.ndarray, index
         start += width
 
 
-def _write_lowstate(group: h5py.Group, stream: np.ndarray, rows: np.ndarray, clock: RobotClock) -> None:
+def _write_lowstate(group: h5py.Group, stream: Stream, rows: Rows, clock: RobotClock) -> None:
+    samples = stream.samples
+    group.attrs["samples_lost"] = stream.lost
     for field in LOWSTATE:
-        _put(group, field, stream[field.name])
-    own = read_clock(stream["robot_tick"], stream["recv_ns"], clock.tick_s)
+        _put(group, field, samples[field.name])
+    own = read_clock(samples["robot_tick"], samples["recv_ns"], clock.tick_s)
     time_s = own.time_s
-    if len(rows) and len(stream):
-        ahead = np.subtract(stream["robot_tick"][0], rows["robot_tick"][0], dtype=np.uint32).astype(np.int32)
+    if len(rows) and len(samples):
+        ahead = np.subtract(samples["robot_tick"][0], rows["robot_tick"][0], dtype=np.uint32).astype(np.int32)
         time_s = time_s + float(ahead) * clock.tick_s
     _put_clock(group, time_s, own.epoch)
 

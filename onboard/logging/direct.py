@@ -8,7 +8,7 @@ import numpy as np
 
 from onboard.configs.errors import RolloutError
 from onboard.logging.convert import convert, lowstate_journal, rollout_path
-from onboard.logging.journal import Journal, create_journal
+from onboard.logging.journal import Journal, create_journal, make_folder
 from onboard.logging.layout import NOT_PUBLISHED, journal_dtype, lowstate_dtype
 from onboard.logging.run_info import RunInfo
 
@@ -94,7 +94,7 @@ def new_journal(folder: Path, stem: str, dtype: np.dtype, meta: dict[str, object
         RolloutError: the folder can't be made or written to.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as error:
         raise RolloutError(
             f"--out {folder}: can't be made ({error.strerror}); name a folder to write to"

@@ -1,9 +1,10 @@
 """From the rings to the journal: every row that control handed over, with its true send time."""
 
+from typing import Protocol
+
 import numpy as np
 
-from onboard.logging.frames import Why
-from onboard.logging.journal import Journal
+from onboard.logging.frames import Header, Why
 from onboard.logging.layout import NOT_PUBLISHED
 from onboard.runtime.ports import SENT
 from onboard.runtime.shm import Ring
@@ -12,6 +13,19 @@ PATIENCE_NS = 60_000_000
 """How long a row may wait in its ring for the gateway to publish its command."""
 
 KEPT_NUMBERS = 4096
+
+
+class Store(Protocol):
+    """Where rows go: a `Journal`, or memory where a journal is beyond writing (`leftover.Rest`)."""
+
+    header: Header
+    last_seq: int
+
+    def append(self, seq: int, record: np.ndarray) -> bool:
+        """Take one record; False when it was lost, and counted."""
+
+    def lose(self, first: int, last: int, why: Why) -> None:
+        """Count records first..last as lost."""
 
 
 class SentTimes:
@@ -54,7 +68,7 @@ class Drain:
         journal: goes on behind the last record that it holds.
     """
 
-    def __init__(self, rows: Ring, sent: Ring, journal: Journal) -> None:
+    def __init__(self, rows: Ring, sent: Ring, journal: Store) -> None:
         self._ring = rows
         self._sent = SentTimes(sent)
         self._journal = journal

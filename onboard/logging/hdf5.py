@@ -96,6 +96,7 @@ def write_whole(target: Path, data_bytes: int, fill: Callable[[h5py.File], None]
     aside = target.with_name(f".{target.name}.part")
     need = data_bytes + MARGIN_BYTES
     try:
+        aside.unlink(missing_ok=True)  # of somebody who was killed here
         free = shutil.disk_usage(target.parent).free
         if free < need:
             raise RolloutError(

@@ -8,8 +8,11 @@ calls `fdatasync`, at most 0.2 s after a record was written.
 
 import contextlib
 import errno
+import fcntl
 import os
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,8 @@ from onboard.logging.recovery import scan
 
 SYNC_PERIOD_S = 0.2
 CHUNK_BYTES = 4 << 20
+CLAIM_S = 2.0
+"""How long a new owner of a journal waits for the old one, which may be just dying."""
 KEPT_BACK = 2
 """Frames that only DROP and END may use."""
 
@@ -67,6 +72,7 @@ class Journal:
         rows: records in the file.
         lost: records that were handed over and are not in the file.
         full: the last append found no room.
+        losing: the last record was lost, for whatever reason.
         ended: the run was closed; nothing more can be appended.
         sync_errors: how often the disk refused to confirm what was written.
 
@@ -82,7 +88,7 @@ class Journal:
         self.rows = found.row_count
         self.lost = found.lost
         self.ended = found.end is not None
-        self.full = False
+        self.full = self.losing = False
         self.sync_errors = 0
         try:
             self._file = file or JournalFile(path)
@@ -106,7 +112,9 @@ class Journal:
             self._gap = None
         if not fits or self._gap is not None or not self._write(seq, Kind.ROW, record.data.cast("B")):
             self.lose(seq, seq, Why.NO_SPACE if self.full else Why.IO_ERROR)
+            self.losing = True
             return False
+        self.losing = False
         self.last_seq = seq
         self.rows += 1
         return True
@@ -210,6 +218,48 @@ def create_journal(path: Path, dtype: np.dtype, meta: dict[str, Any]) -> None:
         raise RolloutError(
             f"{path}: can't be made ({error.strerror}); give a folder with room that you may write to"
         ) from error
+
+
+@contextlib.contextmanager
+def claimed(path: Path, patience_s: float = CLAIM_S) -> Iterator[None]:
+    """Be the only process that finishes a journal; the claim dies with the process.
+
+    Raises:
+        RolloutError: it can't be read, or a process that lives has it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise RolloutError(
+            f"{path}: can't be read ({error.strerror}); give a .journal file of a run"
+        ) from error
+    try:
+        until = time.monotonic() + patience_s
+        while not _locked(descriptor):
+            if time.monotonic() > until:
+                raise RolloutError(f"{path}: a recorder is still at work on it; wait until its run has ended")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True  # a file system without locks: as well as it can be done there
+    return True
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and what is missing above it, durable when this returns. Raises OSError."""
+    missing = [part for part in (folder, *folder.parents) if not part.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in missing:
+        sync_folder(part.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,14 +1,13 @@
 """Listening to `rt/lowstate` at its full rate: what got lost on the way, and every sample if asked for."""
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from onboard.configs.robot import N_JOINTS
 from onboard.logging.estimation import EstimatorFeed
-from onboard.logging.journal import Journal
 from onboard.logging.layout import lowstate_dtype
 from onboard.runtime.wire import LOW_STATE, Frame
 
@@ -83,19 +82,22 @@ class TickCounter:
 
 
 class LowStateListener:
-    """Counts every sample, passes every good one on to an estimator, and keeps it in a journal.
+    """Counts every sample and passes every good one on, to an estimator and to whoever keeps it.
 
     Args:
         reader: of `rt/lowstate`, deep enough for what arrives between two polls.
-        journal: of `lowstate_dtype`, or None.
+        keep: takes every good one as a row of `lowstate_dtype`, 0-d and soon overwritten; None keeps none.
         feed: of an estimator, or None.
     """
 
     def __init__(
-        self, reader: SampleReader, journal: Journal | None, feed: EstimatorFeed | None = None
+        self,
+        reader: SampleReader,
+        keep: Callable[[np.ndarray], None] | None,
+        feed: EstimatorFeed | None = None,
     ) -> None:
         self._reader = reader
-        self._journal = journal
+        self._keep = keep
         self._feed = feed
         self._frame = Frame(LOW_STATE)
         self._row = np.zeros((), lowstate_dtype())
@@ -115,8 +117,9 @@ class LowStateListener:
             self.ticks.see(int(self._frame.fields["tick"]))
             if self._feed is not None:
                 self._feed.see(self._frame, sample.source_time_ns)
-            if self._journal is not None:
-                self._keep(self._journal, sample.source_time_ns, now_ns)
+            if self._keep is not None:
+                self._fill(sample.source_time_ns, now_ns)
+                self._keep(self._row)
         self._verdicts.append((now_ns, self.received - before, self.crc_errors - bad_before))
         while self._verdicts[0][0] < now_ns - RATE_WINDOW_NS:
             self._verdicts.popleft()
@@ -127,7 +130,7 @@ class LowStateListener:
         received = sum(count for _, count, _ in self._verdicts)
         return sum(bad for _, _, bad in self._verdicts) / received if received else 0.0
 
-    def _keep(self, journal: Journal, source_time_ns: int, recv_ns: int) -> None:
+    def _fill(self, source_time_ns: int, recv_ns: int) -> None:
         row, fields, joints = self._row, self._frame.fields, self._frame.motor[:N_JOINTS]
         row["source_time_ns"], row["recv_ns"], row["robot_tick"] = source_time_ns, recv_ns, fields["tick"]
         row["q"], row["dq"], row["ddq"], row["tau_est"] = (
@@ -139,4 +142,3 @@ class LowStateListener:
         row["quat_wxyz"], row["gyro_body"] = fields["quaternion"], fields["gyroscope"]
         row["accel_body"] = fields["accelerometer"]
         row["motor_voltage"], row["motor_temperature"] = joints["vol"], joints["temperature"]
-        journal.append(journal.last_seq + 1, row)

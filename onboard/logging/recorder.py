@@ -9,15 +9,17 @@ The parent makes the journal (its header describes the run) before it starts the
 that takes over from a killed recorder starts in the same way and goes on behind the last good
 record, with what control's ring still holds.
 
-It ends when the parent's port says `recorder_stop`, at SIGTERM, or when the parent is gone and
-control has fallen silent; then it closes the journal and converts it. Exit code 0: the rollout file
-is there. 3: the journal is whole but could not be converted; the last line of standard error says why.
+It ends when the parent's port says `recorder_stop`, or when the parent is gone and control has fallen
+silent or SIGTERM comes; then it closes the journal and converts it. SIGTERM to everybody at once, as
+when a computer is shut down, so costs no row. Exit code 0: the rollout file is there. 3: the journal is
+whole but could not be converted; the last line of standard error says why.
+
+What waits for the disk is a thread of its own (`disk.py`); this one only listens and reports.
 """
 
 import argparse
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import time
@@ -28,10 +30,11 @@ import numpy as np
 
 from onboard.configs.errors import ConfigError, OnboardError, RolloutError
 from onboard.configs.external_pose import DDS, pose_address
-from onboard.logging.convert import convert, lowstate_journal
+from onboard.logging.convert import convert, lowstate_journal, remove_journals, rollout_path
+from onboard.logging.disk import Backlog, Disk
 from onboard.logging.drain import Drain
 from onboard.logging.estimation import Estimator, EstimatorFeed
-from onboard.logging.journal import Journal, create_journal
+from onboard.logging.journal import Journal, claimed, create_journal
 from onboard.logging.layout import lowstate_dtype
 from onboard.logging.lowstate import LowStateListener
 from onboard.logging.pose_feed import PoseFeed
@@ -49,7 +52,6 @@ NICE = 10
 READER_DEPTH = 512
 """LowState samples kept between two polls, one second."""
 
-DISK_PERIOD_NS = 1_000_000_000
 PARENT_SILENT_NS = 5_000_000_000
 CONTROL_SILENT_NS = 2_000_000_000
 EXIT_NOT_CONVERTED = 3
@@ -62,6 +64,7 @@ class Recorder:
     Args:
         shared: the run's mapping.
         journal: of the rows.
+        backlog: of the full-rate stream, where the run keeps it.
         listener: to LowState; None where there is no robot to listen to.
         feed: of the estimator that the listener passes samples to, where there is one.
         poses: from outside, where the run has them.
@@ -71,6 +74,7 @@ class Recorder:
         self,
         shared: Shared,
         journal: Journal,
+        backlog: Backlog | None,
         listener: LowStateListener | None,
         feed: EstimatorFeed | None = None,
         poses: PoseFeed | None = None,
@@ -81,6 +85,7 @@ class Recorder:
         self._feed = feed
         self._poses = poses
         self._drain = Drain(shared["record"], shared["sent"], journal)
+        self.disk = Disk(self._drain, journal, backlog)
         self._operator = np.zeros((), OPERATOR)
         self._status = np.zeros((), RECORDER)
         for name in ("contact_force", "base_velocity", "external_pose", "external_velocity"):
@@ -88,7 +93,7 @@ class Recorder:
         self._status["contact"] = -1
         self._parent = os.getppid()
         self._last_row_ns = time.monotonic_ns()
-        self._disk_ns = 0
+        self._last_row = 0
         self.terminated = False
 
     @property
@@ -100,17 +105,20 @@ class Recorder:
     @property
     def finished(self) -> bool:
         """Whether the run is over for the recorder."""
+        if self._operator["recorder_stop"] or self.disk.error is not None:
+            return True
         control_silent = time.monotonic_ns() - self._last_row_ns > CONTROL_SILENT_NS
-        return (
-            bool(self._operator["recorder_stop"]) or self.terminated or (self.parent_lost and control_silent)
-        )
+        if self.terminated and not int(self._operator["heartbeat_ns"]):
+            return True
+        return self.parent_lost and (control_silent or self.terminated)
 
-    def cycle(self, *, final: bool = False) -> None:
-        """Write what is there, look at the parent, report."""
+    def cycle(self) -> None:
+        """Look at the parent and at control, hear what has arrived, report."""
         now = time.monotonic_ns()
         self._shared["operator"].latest(self._operator)
-        if self._drain.run(now, final=final):
-            self._last_row_ns = now
+        head = self._shared["record"].head
+        if head != self._last_row:
+            self._last_row, self._last_row_ns = head, now
         self._listen(now)
         self._report(now)
 
@@ -184,11 +192,8 @@ class Recorder:
             self._poses.report(status)
         status["heartbeat_ns"], status["ready"] = now_ns, 1
         status["rows"], status["lost"] = journal.rows, journal.lost
-        status["behind"], status["full"] = self._drain.behind, journal.full
-        if now_ns - self._disk_ns > DISK_PERIOD_NS:
-            self._disk_ns = now_ns
-            with contextlib.suppress(OSError):
-                status["disk_free"] = shutil.disk_usage(journal.path.parent).free
+        status["behind"], status["full"] = self._drain.behind, journal.losing
+        status["disk_free"] = self.disk.free_bytes
         listener = self._listener
         if listener is not None:
             ticks = listener.ticks
@@ -238,35 +243,56 @@ def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
     shared = Shared.open(options.shm)
     with contextlib.ExitStack() as stack:
         stack.callback(shared.close)
+        if not options.journal.exists() and rollout_path(options.journal).exists():
+            return _tidy(shared, options.journal)
+        stack.enter_context(claimed(options.journal))
         journal = Journal(options.journal)
-        stream = _open_stream(options.journal) if options.lowstate else None
+        backlog = Backlog(_open_stream(options.journal)) if options.lowstate else None
         listener = None
         feed = None if estimator is None else EstimatorFeed(estimator)
         dds = None
         if options.interface:
             dds = stack.enter_context(DdsDomain(options.domain, options.interface))
             reader = dds.reader(LOW_STATE_TOPIC, LowState, depth=READER_DEPTH)
-            listener = LowStateListener(reader, stream, feed)
+            listener = LowStateListener(reader, backlog.keep if backlog else None, feed)
         poses = _open_poses(options.external_pose, dds, stack)
-        recorder = Recorder(shared, journal, listener, feed, poses)
+        recorder = Recorder(shared, journal, backlog, listener, feed, poses)
         signal.signal(signal.SIGTERM, lambda *_: setattr(recorder, "terminated", True))
-        if options.prompt:
-            realtime.prefer(realtime.PRIORITY_RECORDER)
-        while not (recorder.finished or journal.ended):
-            recorder.cycle()
-            recorder.rest()
         if not journal.ended:
-            recorder.cycle(final=True)
-        if stream is not None:
-            stream.finish({})
-        journal.finish(recorder.facts())
-        if options.prompt:
-            realtime.yield_to_others(NICE)
+            _record(recorder, prompt=options.prompt)
+        if backlog is not None:
+            backlog.journal.finish({})
+        whole = journal.finish(recorder.facts())
         code = _convert(options.journal)
         recorder.closed()
-        if recorder.parent_lost:
+        if recorder.parent_lost and whole:
             shared.unlink()  # nobody is left who would clean up, and nothing in it is still needed
         return code
+
+
+def _record(recorder: Recorder, *, prompt: bool) -> None:
+    """Until the run is over."""
+    recorder.cycle()
+    recorder.disk.start()
+    if prompt:
+        realtime.prefer(realtime.PRIORITY_RECORDER)
+    while not recorder.finished:
+        recorder.cycle()
+        recorder.rest()
+    recorder.disk.finish()
+    recorder.cycle()
+    if prompt:
+        realtime.yield_to_others(NICE)
+
+
+def _tidy(shared: Shared, journal: Path) -> int:
+    """The recorder before this one had converted everything and was killed while it cleaned up."""
+    lowstate_journal(journal).unlink(missing_ok=True)
+    status = np.zeros((), RECORDER)
+    shared["recorder"].latest(status)
+    status["closed"] = 1
+    shared["recorder"].push(status)
+    return 0
 
 
 def _open_poses(source: str, dds: DdsDomain | None, stack: contextlib.ExitStack) -> PoseFeed | None:
@@ -294,8 +320,7 @@ def _convert(journal: Path) -> int:
     except RolloutError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_NOT_CONVERTED
-    for path in (journal, lowstate_journal(journal)):
-        path.unlink(missing_ok=True)
+    remove_journals(journal)
     return 0
 
 

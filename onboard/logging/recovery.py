@@ -22,9 +22,11 @@ class Scan:
         end: facts of the closing frame; None when the run was not closed in order.
         missing: records that no DROP explains, by gaps in the sequence numbers.
         damaged: frames whose checksum failed, that are out of order or cut off.
+        torn: those of them behind the last good frame, where a writer that was killed has stopped.
         last_seq: sequence number of the last record, kept or dropped.
         end_offset: where the next frame goes.
         file_bytes: size of the file; what lies beyond `end_offset` is reserved room or torn.
+        adopted: rows that came from the run's shared memory and not from here; None where there was none.
     """
 
     header: Header
@@ -33,9 +35,11 @@ class Scan:
     end: dict[str, Any] | None
     missing: int
     damaged: int
+    torn: int
     last_seq: int
     end_offset: int
     file_bytes: int
+    adopted: int | None = None
 
     @property
     def row_count(self) -> int:
@@ -60,10 +64,10 @@ class Scan:
         if reasons:
             return "truncated", "; ".join(reasons)
         if self.end is None:
-            return (
-                "recovered",
-                "the run was not closed in order; after a power cut up to its last second may be missing",
-            )
+            last = "after a power cut up to its last second may be missing"
+            if self.adopted is not None:
+                last = f"its last {self.adopted} rows come from its shared memory, none is missing"
+            return "recovered", f"the run was not closed in order; {last}"
         return "complete", "closed in order, every row is here"
 
 
@@ -138,14 +142,15 @@ def _scan_frames(data: memoryview, header: Header) -> Scan:
             end = content
     end_offset = header.size + used * size
     after = bytes(data[end_offset:]).rstrip(b"\0")
-    damaged += -(-len(after) // size)
+    torn = -(-len(after) // size)
     return Scan(
         header=header,
         index=np.array(index, np.int64),
         drops=tuple(drops),
         end=end,
         missing=missing,
-        damaged=damaged,
+        damaged=damaged + torn,
+        torn=torn,
         last_seq=last_seq,
         end_offset=end_offset,
         file_bytes=len(data),

@@ -52,6 +52,7 @@ class RunInfo(Struct, frozen=True, forbid_unknown_fields=True):
         commit: of the software; "" where it does not run from a checkout, `+` where that was changed.
         software, machine: versions and facts by name.
         check: JSON of what the last `onboard check` found and what was waived; "" where none was asked for.
+        memory: file of the run's shared memory; "" for a run in one process.
     """
 
     robot: str
@@ -68,6 +69,7 @@ class RunInfo(Struct, frozen=True, forbid_unknown_fields=True):
     software: dict[str, str]
     machine: dict[str, str]
     check: str = ""
+    memory: str = ""
 
     @property
     def started_utc(self) -> str:

@@ -1,5 +1,6 @@
 """From a run's configuration to its end: checks, processes, result."""
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,14 +11,17 @@ import numpy as np
 
 from onboard.configs.errors import LinkError, RolloutError, SafetyRefusalError
 from onboard.configs.events import names
-from onboard.logging.convert import convert, rollout_path
+from onboard.logging.convert import convert, remove_journals, rollout_path
 from onboard.logging.direct import new_journal
+from onboard.logging.journal import claimed
 from onboard.logging.layout import SafetyFlag, journal_dtype
+from onboard.logging.run_info import RunInfo
 from onboard.policies.estimators.provider import check_providers
 from onboard.runtime.assembly import Plan, record_type, run_info
 from onboard.runtime.console import Console
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.dds_link import DdsLink
+from onboard.runtime.leftovers import is_closed, sweep
 from onboard.runtime.motion_switcher import MotionSwitcher
 from onboard.runtime.parent import Parent
 from onboard.runtime.ports import RUN, run_layout
@@ -43,6 +47,7 @@ class Outcome:
         rollout: the file, None where it could not be made.
         policy_rows: ticks in mode policy before the run was asked to end.
         events: names of all safety events that fired.
+        rows_lost: records that control handed over and the disk never took.
         faults: what went wrong with processes.
     """
 
@@ -52,6 +57,7 @@ class Outcome:
     policy_rows: int
     events: list[str]
     skipped_ticks: int
+    rows_lost: int = 0
     faults: list[str] = field(default_factory=list)
 
 
@@ -83,25 +89,34 @@ def launch(
     with DdsDomain(config.domain, config.interface) as dds:
         policies = plan.policies()
         record, info = record_type(policies), run_info(plan, policies, admission.text)
-        journal = new_journal(Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info))
         del policies
 
         def own_the_motors(parent: Parent) -> None:
             if not config.dry:
                 _own_the_motors(plan, parent, say, on_release_prompt)
 
+        sweep(say)
         shared = Shared.create(run_layout(record))
-        shared["run"].push(_describe(plan))
+        journal: Path | None = None
         try:
+            info = msgspec.structs.replace(info, memory=str(shared.path))
+            journal = new_journal(
+                Path(config.out), info.stem, journal_dtype(record), msgspec.to_builtins(info)
+            )
+            shared["run"].push(_describe(plan, info, journal))
             return _run(plan, console, say, own_the_motors, each_cycle, dds, shared, journal)
         finally:
-            shared.unlink()
+            if journal is None or is_closed(journal):
+                shared.unlink()
+            else:
+                say(f"{journal}: its last rows are in {shared.path}; onboard log recover takes them along")
             shared.close()
 
 
-def _describe(plan: Plan) -> np.ndarray:
-    """What runs, for those who look on."""
+def _describe(plan: Plan, info: RunInfo, journal: Path) -> np.ndarray:
+    """What runs, for those who look on, and for those who recover it."""
     row, config = np.zeros((), RUN), plan.config
+    row["journal"], row["wall_ns"] = os.fsencode(journal.resolve()), info.wall_ns
     row["robot"], row["interface"], row["domain"] = config.robot.encode(), config.interface, config.domain
     row["policies"] = ",".join(bundle.name for bundle in plan.bundles).encode()
     row["dry"], row["period_ns"] = config.dry, config.period_ns
@@ -144,7 +159,7 @@ def _run(
             if not parent.started:
                 journal.unlink(missing_ok=True)
             raise
-        return _outcome(parent, console, _finish_rollout(journal, say))
+    return _outcome(parent, console, _finish_rollout(journal, say))
 
 
 def _finish_rollout(journal: Path, say: Callable[[str], None]) -> Path | None:
@@ -153,11 +168,12 @@ def _finish_rollout(journal: Path, say: Callable[[str], None]) -> Path | None:
     if not journal.exists():
         return target if target.exists() else None
     try:
-        path = convert(journal)
+        with claimed(journal):
+            path = convert(journal)
     except RolloutError as error:
         say(str(error))
         return None
-    journal.unlink()
+    remove_journals(journal)
     return path
 
 
@@ -234,5 +250,6 @@ def _outcome(parent: Parent, console: Console, rollout: Path | None) -> Outcome:
         policy_rows=int(control["policy_rows"]),
         events=names(int(control["events_seen"])),
         skipped_ticks=int(control["skipped_ticks"]),
+        rows_lost=int(parent.status.recorder["lost"]),
         faults=list(parent.faults),
     )

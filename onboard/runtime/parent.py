@@ -5,7 +5,7 @@
     gateway dead or silent     kill it for certain, then damp through the standby writer
     control hung               kill it; the gateway has damped when the last target expired
     control dead               press damp for the gateway at once; end the run
-    recorder dead              a new one takes over from the ring
+    recorder dead or hung      a new one takes over from the ring
     end       control stops in order, the gateway's damping ends, the recorder closes and converts
 
 Nothing here may block for long: the gateway damps when the parent's heartbeat is 200 ms old.
@@ -43,6 +43,9 @@ STOP_S = 15.0
 CONVERT_S = 120.0
 CONTROL_HUNG_S = 1.0
 """Without a tick for so long control is killed; the gateway has damped long before."""
+RECORDER_HUNG_S = 10.0
+"""Without a sign of life for so long the recorder is replaced; control's ring holds 30 s of rows."""
+RECORDER_RESTARTS = 4
 GATEWAY_LOST_MS_REALTIME = 50
 GATEWAY_LOST_MS_ORDINARY = 100
 GATEWAY_CONFIRM_MS_REALTIME = 10
@@ -135,7 +138,9 @@ class Parent:
         self._taken_over_ns = 0
         self._silent_since_ns = 0
         self._stop_asked_ns = 0
+        self._hung_recorders: list[Child] = []
         self._recorder_restarts = 0
+        self._recorder_since_ns = 0
         self.status = Statuses(shared)
         self.started = False
         self.flag = SafetyFlag.NORMAL
@@ -149,7 +154,8 @@ class Parent:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for child in (self._control, self._gateway, self._recorder):
+        gone = [child for child in self._hung_recorders if child.exit_code is not None]
+        for child in (self._control, self._gateway, self._recorder, *gone):
             if child is not None:
                 child.close()
         os.close(self._wake)
@@ -236,7 +242,7 @@ class Parent:
             self._gateway = Child("gateway", arguments, (self._wake,))
             self._await(self._gateway, "gateway")
             self._refuse_company()
-        self._recorder = Child("recorder", self._recorder_arguments)
+        self._recorder = self._start_recorder()
         self._await(self._recorder, "recorder")
         text = msgspec.json.encode(config).decode()
         arguments = ["-m", CONTROL_MODULE, *common, "--config", text]
@@ -275,7 +281,7 @@ class Parent:
         self._note_flag()
         self._watch_gateway(now)
         self._watch_control(now)
-        self._watch_recorder()
+        self._watch_recorder(now)
         self._watch_end(now)
         self._beat()
 
@@ -330,14 +336,36 @@ class Parent:
             control.kill()
             self._fault(f"control hung: no tick for {CONTROL_HUNG_S:g} s; it was killed")
 
-    def _watch_recorder(self) -> None:
+    def _watch_recorder(self, now: int) -> None:
+        """One that died or hangs is replaced; the successor finds in the ring what is not written yet."""
         recorder = self._recorder
-        if recorder is None or recorder.exit_code is None or self.status.recorder["closed"]:
+        if recorder is None or self.status.recorder["closed"]:
             return
-        self._fault(f"the recorder died: {recorder.complaint()}; a new one takes over")
-        recorder.close()
+        if recorder.exit_code is not None:
+            self._fault(f"the recorder died: {recorder.complaint()}; a new one takes over")
+            recorder.close()
+        elif self._recorder_hangs(now):
+            recorder.kill(KILLED_S)
+            self._hung_recorders.append(recorder)  # stuck in the kernel it may still be there for a while
+            self._fault(f"the recorder gave no sign of life for {RECORDER_HUNG_S:g} s; a new one takes over")
+        else:
+            return
         self._recorder_restarts += 1
-        self._recorder = Child("recorder", self._recorder_arguments) if self._recorder_restarts < 5 else None
+        self._recorder = self._start_recorder() if self._recorder_restarts <= RECORDER_RESTARTS else None
+
+    def _recorder_hangs(self, now: int) -> bool:
+        """While rows come; what it does at the end, closing and converting, may take its time."""
+        if self._operator["recorder_stop"]:
+            return False
+        alive_ns = max(
+            int(self.status.recorder["heartbeat_ns"]) + RECORDER_HUNG_S * 1e9,
+            self._recorder_since_ns + START_S * 1e9,
+        )
+        return now > alive_ns
+
+    def _start_recorder(self) -> Child:
+        self._recorder_since_ns = time.monotonic_ns()
+        return Child("recorder", self._recorder_arguments)
 
     def _watch_end(self, now: int) -> None:
         """A control process that does not follow a stop request is killed."""

@@ -139,11 +139,13 @@ RUN = np.dtype(
     [
         ("robot", TEXT),  # its description, as given to `load_robot`
         ("policies", "S1024"),  # names with commas, in the order of their index
+        ("journal", "S1024"),  # its path
         ("interface", "S64"),
         ("domain", "<u4"),
         ("dry", "u1"),
         ("pad", "V3"),
         ("period_ns", "<i8"),
+        ("wall_ns", "<i8"),  # when it began, as in its journal's header: which run this is
     ]
 )
 

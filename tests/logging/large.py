@@ -4,7 +4,7 @@ import tempfile
 from pathlib import Path
 
 from onboard.configs.events import Mode
-from onboard.logging.convert import write_rollout
+from onboard.logging.convert import Rows, write_rollout
 from onboard.logging.recovery import scan
 from tests.logging.synthetic import info, journal, rows
 
@@ -14,5 +14,5 @@ def long_rollout(path: Path, count: int, seed: int = 0) -> Path:
     data = rows(seed, ((count, Mode.POLICY),))
     with tempfile.TemporaryDirectory() as folder:
         found = scan(journal(Path(folder), data[:1]))
-    write_rollout(path, info(), found, data, None, "make room")
+    write_rollout(path, info(), found, Rows(data), None, "make room")
     return path

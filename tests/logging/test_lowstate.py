@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from onboard.logging.disk import Backlog
 from onboard.logging.journal import Journal, create_journal
 from onboard.logging.layout import lowstate_dtype
 from onboard.logging.lowstate import CALIBRATION_SAMPLES, LowStateListener, TickCounter
@@ -68,7 +69,8 @@ def test_bad_checksums_are_counted_and_never_kept(tmp_path: Path) -> None:
     create_journal(tmp_path / "run.lowstate.journal", lowstate_dtype(), {})
     journal = Journal(tmp_path / "run.lowstate.journal")
     mailbox, encoder = Mailbox(), LowStateEncoder(5)
-    listener = LowStateListener(mailbox, journal)
+    backlog = Backlog(journal)
+    listener = LowStateListener(mailbox, backlog.keep)
     for k in range(500):
         encoder.q[...] = k
         raw = bytearray(encoder.seal(2 * k))
@@ -82,6 +84,7 @@ def test_bad_checksums_are_counted_and_never_kept(tmp_path: Path) -> None:
     assert listener.ticks.gaps == 50, "what was thrown away is missing from the stream"
     listener.poll(10_000_000_000)
     assert listener.crc_rate == 0, "the rate is of the last second"
+    backlog.write()
     assert journal.finish({})
     rows = read_rows(journal.path, scan(journal.path))
     good = np.array([k for k in range(500) if k % 10 != 3])
