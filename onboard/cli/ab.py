@@ -17,9 +17,10 @@ from onboard.analysis.ab.report import HEADS, cells, write_report
 from onboard.analysis.ab.schedule import Slot, make_schedule
 from onboard.analysis.ab.scores import Score
 from onboard.analysis.ab.verdict import overall
-from onboard.cli.ab_flights import Flown, fly, recorded_scores
+from onboard.cli.ab_flights import Flown, fly
 from onboard.cli.ab_protocols import choose_protocols
-from onboard.cli.options import parse, say, write_json
+from onboard.cli.ab_recorded import recorded_episodes
+from onboard.cli.options import ask, parse, say, write_json
 from onboard.cli.run_options import Policy, Repeated, gap_overrides, run_config
 from onboard.configs.errors import ConfigError
 from onboard.policies.residual.files import RANGE_SHARE
@@ -32,7 +33,11 @@ EPILOG = """examples:
   onboard ab holosoma_loco_ppo --residual r.yaml --from a.h5 b.h5 c.h5 d.h5    arms recorded on the robot
 
 By hand: --schedule prints the order; record each episode with
-  onboard run POLICY --residual r.yaml --arm keep|drop --note PROTOCOL"""
+  onboard run POLICY --residual r.yaml --arm keep|drop --note PROTOCOL
+Without a reset in between: onboard run POLICY --residual r.yaml --arm blocks --block-s 10"""
+
+ENDED = "the operator ended the experiment"
+EXIT_INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -92,8 +97,7 @@ class Args:
 def run(argv: list[str]) -> int:
     """Entry of the verb; 0 when the experiment was carried out, whatever its verdict."""
     args = parse(Args, "ab", EPILOG, argv)
-    if args.blocks < 1 or args.seconds < 2:
-        raise ConfigError(f"--blocks {args.blocks} --seconds {args.seconds:g}: give at least 1 and 2")
+    _check(args)
     plans = {arm: make_plan(_config(args, arm)) for arm in ("keep", "drop")}
     plan = plans["keep"]
     subject = make_subject(plan.bundle, plan.robot)
@@ -102,20 +106,42 @@ def run(argv: list[str]) -> int:
     if args.schedule:
         return 0
     if args.logs:
-        flown = [Flown(score) for score in recorded_scores(map(Path, args.logs), subject, plan.bundle.name)]
+        flown = recorded_episodes(map(Path, args.logs), subject, plan)
     elif args.live:
         flown = _fly_live(args, plans, orders)
     else:
         flown = _fly_all(args, plans, orders)
     results = judge_protocols([each.score for each in flown], subject.primary, args.seed)
     notes = [*plan.notes, *_remarks(flown)]
-    result = experiment_json(results) | {"ok": True, **_facts(args, plan), "residual_used": _used(flown)}
+    ended = any(each.score.aborted == ENDED for each in flown)
+    result = experiment_json(results) | {"ok": not ended, **_facts(args, plan), "residual_used": _used(flown)}
     report = write_report(results, _facts(args, plan) | {"schedule": orders}, notes, out)
     _show(results, notes)
     say(f"report: {report}")
     if args.json:
         write_json(args.json, result | {"report": str(report)})
-    return 0
+    return EXIT_INTERRUPTED if ended else 0
+
+
+def _check(args: Args) -> None:
+    """Options that contradict each other.
+
+    Raises:
+        ConfigError: they do.
+    """
+    if args.blocks < 1 or args.seconds < 2:
+        raise ConfigError(f"--blocks {args.blocks} --seconds {args.seconds:g}: give at least 1 and 2")
+    if args.logs and (args.live or args.schedule):
+        raise ConfigError("--from judges recorded rollouts; leave --live and --schedule out")
+    if not args.live:
+        return
+    if gap := (*gap_overrides(args.gain, args.latency_ms, args.friction_nm), *args.sim_set):
+        raise ConfigError(f"--live flies on a robot, whose {gap[0]} can't be set; leave it out")
+    if not args.schedule and (before := sorted((_folder(args) / "rollouts").glob("*.h5"))):
+        raise ConfigError(
+            f"{_folder(args)} holds the {len(before)} rollouts of another experiment; name a new --out, "
+            "or judge those with --from"
+        )
 
 
 def _config(args: Args, arm: str) -> Any:  # noqa: ANN401 - a RunConfig
@@ -166,18 +192,16 @@ def _fly_all(args: Args, plans: dict[str, Plan], orders: dict[str, list[Slot]]) 
     sim = (*gap_overrides(args.gain, args.latency_ms, args.friction_nm), *args.sim_set)
     flown: list[Flown] = []
     with Progress(console=Terminal(file=sys.stderr), transient=True) as progress:
-        for name, order in orders.items():
-            task = progress.add_task(name, total=len(order))
-            for slot in order:
-                falls = {arm: _falls(flown, name, arm) for arm in plans}
-                text = f"{name}: episode {slot.number + 1}/{len(order)} {slot.arm}, falls {falls}"
-                progress.update(task, completed=slot.number, description=text)
-                try:
+        try:
+            for name, order in orders.items():
+                task = progress.add_task(name, total=len(order))
+                for slot in order:
+                    falls = {arm: _falls(flown, name, arm) for arm in plans}
+                    text = f"{name}: episode {slot.number + 1}/{len(order)} {slot.arm}, falls {falls}"
+                    progress.update(task, completed=slot.number, description=text)
                     flown.append(fly(plans[slot.arm], name, scripts[name], slot, sim, subject, _unheard))
-                except KeyboardInterrupt:
-                    say("interrupted: judging what was flown; this episode and the rest count as aborted")
-                    flown += [Flown(_aborted(name, left)) for left in order[slot.number :]]
-                    return flown
+        except KeyboardInterrupt:
+            return _end(flown, orders)
     return flown
 
 
@@ -189,22 +213,29 @@ def _fly_live(args: Args, plans: dict[str, Plan], orders: dict[str, list[Slot]])
     subject = make_subject(plan.bundle, plan.robot)
     scripts = choose_protocols(args.protocol, plan, args.seconds)
     flown: list[Flown] = []
-    for name, order in orders.items():
-        for slot in order:
-            try:
-                score = fly_live(plans[slot.arm], name, scripts[name], slot, len(order), subject, input)
-            except (KeyboardInterrupt, EOFError):
-                return flown + [Flown(_aborted(name, left)) for left in order[slot.number :]]
-            flown.append(Flown(score))
+    try:
+        for name, order in orders.items():
+            for slot in order:
+                episode = fly_live(plans[slot.arm], name, scripts[name], slot, len(order), subject, ask)
+                flown.append(episode)
+    except (KeyboardInterrupt, EOFError):
+        return _end(flown, orders)
     return flown
+
+
+def _end(flown: list[Flown], orders: dict[str, list[Slot]]) -> list[Flown]:
+    """What was flown, and everything that was not as aborted."""
+    say("\ninterrupted: judging what was flown; this episode and the rest count as aborted")
+    schedule = [(name, slot) for name, order in orders.items() for slot in order]
+    left = [
+        Score(name, slot.block, slot.arm, slot.seed, {}, aborted=ENDED)
+        for name, slot in schedule[len(flown) :]
+    ]
+    return [*flown, *map(Flown, left)]
 
 
 def _unheard(_done_s: float) -> None:
     """An episode's own progress: the experiment shows episodes."""
-
-
-def _aborted(protocol: str, slot: Slot) -> Score:
-    return Score(protocol, slot.block, slot.arm, slot.seed, {}, aborted="the operator ended the experiment")
 
 
 def _falls(flown: list[Flown], protocol: str, arm: str) -> int:
@@ -232,10 +263,11 @@ def _used(flown: list[Flown]) -> dict[str, Any]:
     kept = [each for each in flown if each.score.arm == "keep" and each.score.metrics]
     if not kept:
         return {}
+    bounded = [each.bounded_share for each in kept if each.bounded_share is not None]
     return {
         "largest_rad": max(each.largest_rad for each in kept),
         "range_share": max(each.range_share for each in kept),
-        "bounded_share": sum(each.bounded_share for each in kept) / len(kept),
+        "bounded_share": sum(bounded) / len(bounded) if bounded else None,
         "cut_share": sum(each.cut_share for each in kept) / len(kept),
         "dropped": [each.dropped for each in kept if each.dropped],
     }
@@ -250,7 +282,7 @@ def _remarks(flown: list[Flown]) -> list[str]:
             f"joint's action range; beyond {100 * RANGE_SHARE:.0f} % the simulator is too far off: mend the "
             "model first."
         )
-    if used and used["bounded_share"] > 0:
+    if used and used["bounded_share"]:
         remarks.append(f"It was at its bound in {100 * used['bounded_share']:.1f} % of its ticks.")
     if used and used["cut_share"] > 0:
         remarks.append(f"The gate cut its joints' targets in {100 * used['cut_share']:.1f} % of the ticks.")

@@ -1,6 +1,7 @@
 """Episodes of an A/B experiment on a robot: one run each, the operator puts it back in between."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -8,26 +9,27 @@ import msgspec
 from onboard.analysis.ab.metrics import Subject
 from onboard.analysis.ab.schedule import Slot
 from onboard.analysis.ab.scores import Score
-from onboard.cli.ab_flights import recorded_scores
+from onboard.cli.ab_flights import Flown
+from onboard.cli.ab_recorded import note_of, recorded_episodes
+from onboard.cli.options import say
 from onboard.cli.run import StatusLine
 from onboard.cli.teller import Teller
-from onboard.configs.errors import RolloutError
+from onboard.configs.errors import OnboardError, RolloutError
 from onboard.configs.script import ScriptConfig
 from onboard.runtime.assembly import Plan
 from onboard.runtime.console import Console
-from onboard.runtime.launch import EXIT_DAMPED_BY_HAND, EXIT_PROCESS, Outcome, launch
+from onboard.runtime.launch import EXIT_PROCESS, Outcome, launch
 from onboard.runtime.script import Script
-
-UNCOUNTED = {EXIT_PROCESS: "a process died", EXIT_DAMPED_BY_HAND: "the operator interrupted it"}
-"""Ends that say nothing about the residual, by exit code."""
 
 Ask = Callable[[str], str]
 
 
 def fly_live(
     plan: Plan, protocol: str, script: ScriptConfig, slot: Slot, total: int, subject: Subject, ask: Ask
-) -> Score:
+) -> Flown:
     """One episode on the robot.
+
+    A run that can't start says why, and the operator is asked again.
 
     Args:
         plan: of its arm.
@@ -37,38 +39,64 @@ def fly_live(
         total: episodes of the protocol.
         subject: the policy.
         ask: shows a prompt and waits for a line; `skip` leaves the episode out.
+
+    Raises:
+        KeyboardInterrupt: a signal ended the run; the robot was stopped in order.
     """
+    name = f"{protocol}, episode {slot.number + 1} of {total}"
     prompt = (
-        f"{protocol}, episode {slot.number + 1} of {total}: put the robot back on the gantry or its feet, as "
-        "at the start of every other episode. Enter starts its ramp, skip leaves it out: "
+        f"{name}: put the robot back on the gantry or its feet, as at the start of every other episode.\n"
+        "Enter starts its ramp, skip leaves the episode out, Ctrl-C ends the experiment: "
     )
-    if ask(prompt).strip().lower() == "skip":
-        return _uncounted(protocol, slot, "the operator left it out")
-    teller = Teller()
+    while True:
+        if ask(prompt).strip().lower() == "skip":
+            return _uncounted(protocol, slot, "the operator left it out")
+        try:
+            flown = _run(plan, protocol, script, slot, subject)
+        except OnboardError as error:
+            say(f"{name} did not start: {error}")
+            continue
+        say(f"{name}: {_told(flown.score)}")
+        return flown
+
+
+def _run(plan: Plan, protocol: str, script: ScriptConfig, slot: Slot, subject: Subject) -> Flown:
+    teller, console = Teller(), Console(Script(script))
+    config = msgspec.structs.replace(plan.config, note=note_of(protocol, slot))
+    noted = Plan(**{**vars(plan), "config": config})
     try:
-        outcome = launch(_noted(plan, protocol), Console(Script(script)), teller, StatusLine(teller))
+        outcome = launch(noted, console, teller, StatusLine(teller))
     finally:
         teller.close()
-    return live_score(outcome, protocol, slot, subject, plan.bundle.name)
+    if console.interrupted:
+        raise KeyboardInterrupt
+    return live_score(outcome, protocol, slot, subject, plan)
 
 
-def live_score(outcome: Outcome, protocol: str, slot: Slot, subject: Subject, policy: str) -> Score:
+def live_score(outcome: Outcome, protocol: str, slot: Slot, subject: Subject, plan: Plan) -> Flown:
     """What a run comes to as an episode of the schedule."""
-    if outcome.rollout is None or outcome.exit_code in UNCOUNTED:
-        return _uncounted(protocol, slot, UNCOUNTED.get(outcome.exit_code, "there is no rollout"))
+    if outcome.exit_code == EXIT_PROCESS:
+        return _uncounted(protocol, slot, f"a process died: {outcome.end}")
+    if outcome.rollout is None:
+        return _uncounted(protocol, slot, "there is no rollout")
     try:
-        (score, *_) = recorded_scores([Path(outcome.rollout)], subject, policy)
-    except RolloutError as error:
-        return _uncounted(protocol, slot, str(error))
-    place = {"protocol": protocol, "block": slot.block, "seed": slot.seed}
-    return Score(**{**{name: getattr(score, name) for name in Score.__dataclass_fields__}, **place})
+        (flown, *_) = recorded_episodes([Path(outcome.rollout)], subject, plan)
+    except RolloutError:
+        return _uncounted(protocol, slot, f"it never came to the policy: {outcome.end}")
+    score = replace(flown.score, protocol=protocol, block=slot.block, seed=slot.seed)
+    return replace(flown, score=score)
 
 
-def _uncounted(protocol: str, slot: Slot, why: str) -> Score:
-    return Score(protocol, slot.block, slot.arm, slot.seed, {}, aborted=why)
+def _uncounted(protocol: str, slot: Slot, why: str) -> Flown:
+    return Flown(Score(protocol, slot.block, slot.arm, slot.seed, {}, aborted=why))
 
 
-def _noted(plan: Plan, protocol: str) -> Plan:
-    """The plan with the protocol in the run's note, so that `--from` can judge the rollouts again."""
-    config = msgspec.structs.replace(plan.config, note=protocol)
-    return Plan(**{**vars(plan), "config": config})
+def _told(score: Score) -> str:
+    """How an episode ended, without its arm: who puts the robot back shall not know it."""
+    if score.aborted:
+        return f"does not count: {score.aborted}"
+    if score.failed:
+        return (
+            f"{'fell' if score.fell else 'stopped'} after {score.seconds:.1f} s ({', '.join(score.stopped)})"
+        )
+    return f"{score.seconds:.1f} s"

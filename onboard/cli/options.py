@@ -3,6 +3,7 @@
 import inspect
 import json
 import sys
+import termios
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,3 +39,21 @@ def say(line: str) -> None:
     """One line for a person, on standard error, so that standard output stays for results."""
     sys.stderr.write(line + "\n")
     sys.stderr.flush()
+
+
+def ask(prompt: str) -> str:
+    """Ask a person for one line, on standard error as everything for people.
+
+    What was typed before the question came is thrown away: it was no answer to it.
+
+    Raises:
+        EOFError: standard input has ended.
+    """
+    if sys.stdin.isatty():
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line

@@ -15,6 +15,9 @@ from onboard.runtime.keyboard import Keyboard
 from onboard.runtime.operator_input import NEXT
 from onboard.runtime.script import Script
 
+SCRIPT_OVER = "the script is over"
+"""End of a run whose script was played to its last step."""
+
 
 class Desk(Protocol):
     """What the console acts on: the parent, or the in-process port of a lock-step run."""
@@ -38,6 +41,7 @@ class Console:
     Attributes:
         end: what asked for the end of the run, "" while nothing has.
         failed: the script gave up.
+        interrupted: a signal asked for the end, or the terminal is gone.
     """
 
     def __init__(self, script: Script | None = None, keyboard: Keyboard | None = None) -> None:
@@ -47,6 +51,7 @@ class Console:
         self._signals: list[int] = []
         self.end = ""
         self.failed = False
+        self.interrupted = False
 
     def look(self, desk: Desk, now_ns: int, mode: Mode) -> None:
         """Pass on what came in since the last look."""
@@ -74,6 +79,7 @@ class Console:
         """Signals alone: all that counts before the run has begun."""
         while self._signals:
             number = self._signals.pop(0)
+            self.interrupted = True
             if number == signal.SIGHUP:
                 self._finish(desk, "terminal_lost", "the terminal is gone")
                 desk.request("stop_request")
@@ -94,7 +100,7 @@ class Console:
         if script.done or script.failure:
             self._script = None
             self.failed = bool(script.failure)
-            self._finish(desk, "stop_request", script.failure or "the script is over")
+            self._finish(desk, "stop_request", script.failure or SCRIPT_OVER)
 
     def _look_at_keys(self, keyboard: Keyboard, desk: Desk) -> None:
         for action in keyboard.actions():

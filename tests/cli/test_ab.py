@@ -1,5 +1,6 @@
 """`onboard ab` in the simulator: schedule first, episodes in its order, the same figures from recordings."""
 
+import io
 import json
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import yaml
 from onboard.analysis.ab.metrics import make_subject
 from onboard.analysis.ab.schedule import Slot
 from onboard.cli import ab, ab_live
-from onboard.cli.ab_flights import _stretches, fly, recorded_scores
+from onboard.cli.ab_flights import fly
 from onboard.cli.ab_protocols import choose_protocols
+from onboard.cli.ab_recorded import _stretches, recorded_episodes
 from onboard.cli.recorded_trial import RecordedTrial
 from onboard.cli.run_options import run_config
-from onboard.configs.errors import ConfigError, OnboardError, RolloutError
+from onboard.configs.errors import ConfigError, LinkError, OnboardError, RolloutError
 from onboard.configs.events import Arm
 from onboard.runtime.assembly import Plan, make_plan
 from onboard.runtime.launch import Outcome
@@ -88,13 +90,15 @@ def test_recorded_arms_give_the_figures_of_the_flown_ones(residual: Path, tmp_pa
         flown.append(fly(plan, "slow", script, slot, (WEAK,), subject, lambda done_s: None).score)
         recorded = RecordedTrial(plan, script, (WEAK,), tmp_path, seed=7)
         paths.append(Path(recorded.run(lambda done_s: None)["rollout"]))
-    scores = recorded_scores(paths, subject, POLICY)
+    found = recorded_episodes(paths, subject, plans["keep"])
+    scores = [each.score for each in found]
     for now, then in zip(scores, flown, strict=True):
         assert (now.protocol, now.arm, now.failed, now.aborted) == ("slow", then.arm, False, "")
         for name in ("tracking_rad", "tracking_rad ankles", "action_rate", "torque_nm", "tilt_rad"):
             assert now.metrics[name] == pytest.approx(then.metrics[name], rel=0.05)
-    with pytest.raises(RolloutError, match="no episode of somebody with arm"):
-        recorded_scores(paths, subject, "somebody")
+    assert found[0].largest_rad > 0.01, "what the residual did is read back too"
+    with pytest.raises(RolloutError, match=f"no episode of {POLICY} with arm"):
+        recorded_episodes([], subject, plans["keep"])
 
 
 def test_the_schedule_alone_flies_nothing(residual: Path, tmp_path: Path) -> None:
@@ -112,7 +116,7 @@ def test_a_protocol_that_does_not_fit_is_refused(residual: Path) -> None:
 
 
 def test_on_the_robot_every_episode_waits_for_the_operator(
-    residual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    residual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = planned(residual, "drop")
     subject = make_subject(plan.bundle, plan.robot)
@@ -122,25 +126,64 @@ def test_on_the_robot_every_episode_waits_for_the_operator(
 
     def launch(the_plan: Plan, *rest: object) -> Outcome:
         launched.append(the_plan)
-        return Outcome("over", 0 if len(launched) == 1 else 4, Path(rollout), 125, [], 0)
+        if len(launched) == 2:
+            raise LinkError("no state from the robot")
+        return Outcome("control died", 0 if len(launched) == 1 else 4, Path(rollout), 125, [], 0)
 
     monkeypatch.setattr(ab_live, "launch", launch)
     asked: list[str] = []
-    answers = iter(["", "", "skip"])
+    answers = iter(["", "", "", "skip"])
 
     def ask(prompt: str) -> str:
         asked.append(prompt)
         return next(answers)
 
-    scores = [
-        ab_live.fly_live(plan, "turn", script, Slot(number, 1, 0, "drop", 3), 4, subject, ask)
-        for number in range(3)
-    ]
+    slots = [Slot(number, 1, 0, "drop", 3) for number in range(3)]
+    scores = [ab_live.fly_live(plan, "turn", script, slot, 4, subject, ask).score for slot in slots]
     assert "episode 1 of 4: put the robot back" in asked[0]
-    assert [score.aborted for score in scores] == ["", "a process died", "the operator left it out"]
+    assert asked[1] == asked[2], "a run that did not start is asked for again"
+    shown = capsys.readouterr().err
+    assert "turn, episode 2 of 4 did not start: no state from the robot" in shown
+    assert "drop" not in shown + "".join(asked), "the operator shall not know the arm"
+    aborted = [score.aborted for score in scores]
+    assert aborted == ["", "a process died: control died", "the operator left it out"]
     assert (scores[0].protocol, scores[0].block, scores[0].arm) == ("turn", 1, "drop")
     assert scores[0].metrics["tracking_rad"] > 0
-    assert [each.config.note for each in launched] == ["turn", "turn"]
+    assert [each.config.note for each in launched] == ["turn block 1"] * 3
+
+
+def test_the_end_of_input_ends_the_experiment_and_everything_left_counts_as_aborted(
+    residual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned(residual, "keep")
+    monkeypatch.setattr("sys.stdin", io.StringIO("skip\n"))
+    options = ["--live", "--blocks", "1", "--seconds", "2", "--out", str(tmp_path / "out")]
+    options += ["--protocol", "slow", "--protocol", "turn", "--json", str(tmp_path / "r.json")]
+    assert ab.run([POLICY, "--residual", str(residual), *options]) == 130
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert (result["ok"], result["verdict"]) == (False, "undecided")
+    ended = "the operator ended the experiment"
+    assert result["protocols"]["slow"]["aborted"] == ["the operator left it out", *[ended] * 3]
+    assert result["protocols"]["turn"]["aborted"] == [ended] * 4
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--live", "--gain", "0.6"], "gap.gain"),
+        (["--live", "--from", "a.h5"], "leave --live and --schedule out"),
+        (["--live", "--out", "old"], "rollouts of another experiment"),
+        (["--blocks", "0"], "give at least 1 and 2"),
+    ],
+)
+def test_options_that_contradict_each_other(
+    options: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old/rollouts").mkdir(parents=True)
+    (tmp_path / "old/rollouts/a.h5").touch()
+    with pytest.raises(ConfigError, match=message):
+        ab.run([POLICY, "--residual", "r.yaml", *options])
 
 
 def test_stretches_of_one_run_are_episodes_and_the_last_is_left_out() -> None:
