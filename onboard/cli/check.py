@@ -15,10 +15,12 @@ from onboard.logging.layout import journal_dtype
 from onboard.policies.policy import Policy as BuiltPolicy
 from onboard.runtime.assembly import Plan, make_plan, record_type
 from onboard.runtime.dds import DdsDomain
+from onboard.runtime.preflight.imu import ImuChecks
 from onboard.runtime.preflight.network import NetworkChecks
 from onboard.runtime.preflight.policy import PolicyChecks
 from onboard.runtime.preflight.record import store_rows, subjects
 from onboard.runtime.preflight.report import Check, Finding, Row, Verdict, run_checks
+from onboard.runtime.preflight.tilt import TiltChecks
 from onboard.runtime.preflight.timing import TimingChecks
 
 EPILOG = """Nothing is commanded, nothing moves. `pass` will do, `warn` is a drawback, `fail` must be mended.
@@ -55,7 +57,7 @@ class Args:
     residual_set: Repeated = ()
     """key=value of the residual, as for the run."""
     only: Repeated = ()
-    """Only these: policy, network, timing, or one check such as network.loss; may be given several times."""
+    """Only these: policy, network, timing, imu, or one check such as network.loss; may be repeated."""
     waive: Repeated = ()
     """A check whose failure does not count, such as timing.loop; may be given several times."""
     out: str = "rollouts"
@@ -64,6 +66,8 @@ class Args:
     """How long the dry loop lasts."""
     minutes: float = 10.0
     """How long the planned run lasts."""
+    tilt: bool = False
+    """Ask for the robot to be tilted by hand, forward and left, and see whether the IMUs say the same."""
     json: str = ""
     """Write the result to this file (- for standard output)."""
 
@@ -107,8 +111,16 @@ def _rows(plan: Plan, args: Args) -> list[Row]:
         checks = [Check("network", "interface", lambda: refusal), *_without_robot(plan, args)]
         return [show(console, row) for row in run_checks(_chosen(checks, args))]
     with dds:
-        checks = [*NetworkChecks(dds, plan.robot).checks(), *_without_robot(plan, args)]
+        checks = [*_with_robot(dds, plan, args, console), *_without_robot(plan, args)]
         return [show(console, row) for row in run_checks(_chosen(checks, args))]
+
+
+def _with_robot(dds: DdsDomain, plan: Plan, args: Args, console: Console) -> list[Check]:
+    """Checks that listen to the robot."""
+    checks = [*NetworkChecks(dds, plan.robot).checks(), *ImuChecks(dds).checks()]
+    if args.tilt:
+        checks += TiltChecks(dds, lambda line: console.print(f"  >>  {line}", style="bold cyan")).checks()
+    return checks
 
 
 def _without_robot(plan: Plan, args: Args) -> list[Check]:

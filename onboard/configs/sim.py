@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from onboard.configs.errors import ConfigError
 from onboard.configs.loader import load, shipped
-from onboard.configs.robot import N_JOINTS, RobotConfig
+from onboard.configs.robot import N_JOINTS, RobotConfig, Vector3
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -46,6 +46,13 @@ class Silence(Struct, frozen=True, forbid_unknown_fields=True):
     damping_kd: dict[str, NotNegative]
 
 
+class ImuRotation(Struct, frozen=True, forbid_unknown_fields=True):
+    """How each IMU is turned against where it should be: roll, pitch, yaw in its body's frame, rad."""
+
+    pelvis: Vector3
+    torso: Vector3
+
+
 class Gap(Struct, frozen=True, forbid_unknown_fields=True):
     """How the simulated robot differs from the nominal model; see the YAML for each knob's meaning."""
 
@@ -57,6 +64,8 @@ class Gap(Struct, frozen=True, forbid_unknown_fields=True):
     friction_nm: dict[str, NotNegative]
     backlash_rad: dict[str, NotNegative]
     mass_kg: dict[str, Number]
+    imu_rotation_rad: ImuRotation
+    quat_order: Literal["wxyz", "xyzw"]
 
 
 class SimConfig(Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ sticks centre          all four to 0
 remote off             the remote is lost (or on again)
 gantry attach 1.0      take the pelvis and go to a height in m; without one the configured height
 gantry height 0.75     go up or down to a height
+gantry tilt 0.3 -0.2   tilt the pelvis: forward 0.3 rad, to its left 0.2 rad (to its right is positive)
 gantry release         let go
 push 60 0 0 0.1        force in N (world frame) on the torso for so many seconds; a link may follow
 mode ai                put a built-in controller in charge; `mode none` releases it
@@ -105,8 +106,14 @@ def _remote(word: str) -> Action:
     return lambda robot: setattr(robot.remote, "connected", connected)
 
 
-def _gantry(word: str, height: str | None = None) -> Action:
-    _choice(word, "attach", "release", "height")
+def _gantry(word: str, height: str | None = None, *more: str) -> Action:
+    _choice(word, "attach", "release", "height", "tilt")
+    if word == "tilt":
+        (right,) = more
+        pitch, roll = _number(height or ""), _number(right)
+        return lambda robot: robot.physics.gantry.tilt(roll, pitch)
+    if more:
+        raise ValueError
     metres = None if height is None else _positive(height)
     if word == "attach":
         return lambda robot: robot.physics.gantry.attach(metres)
@@ -225,7 +232,11 @@ _COMMANDS: dict[str, tuple[str, Callable[..., Action]]] = {
     "nudge": ("nudge lx|ly|rx|ry CHANGE, for example: nudge ly -0.1", _nudge),
     "sticks": ("sticks centre", _sticks),
     "remote": ("remote on|off", _remote),
-    "gantry": ("gantry attach [HEIGHT_M], gantry height HEIGHT_M, or gantry release", _gantry),
+    "gantry": (
+        "gantry attach [HEIGHT_M], gantry height HEIGHT_M, gantry tilt FORWARD_RAD RIGHT_RAD, "
+        "or gantry release",
+        _gantry,
+    ),
     "push": ("push FX FY FZ SECONDS [LINK], for example: push 60 0 0 0.1", _push),
     "mode": ("mode NAME, for example: mode ai; mode none releases", _mode),
     "fault": (

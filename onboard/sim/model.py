@@ -98,6 +98,8 @@ def load_model(config: SimConfig) -> SimModel:
     effort = robot.effort * per_joint(gap.torque_limit, robot, "gap.torque_limit", 1.0)
     mj.actuator_forcerange[:] = np.stack([-effort, effort], axis=1)
     mj.dof_frictionloss[FREE_V:] = per_joint(gap.friction_nm, robot, "gap.friction_nm")
+    _turn_site(mj, "pelvis_imu", gap.imu_rotation_rad.pelvis)
+    _turn_site(mj, "torso_imu", gap.imu_rotation_rad.torso)
     added = per_joint(gap.mass_kg, robot, "gap.mass_kg")
     if added.any():
         _add_mass(mj, added, robot)
@@ -112,6 +114,14 @@ def load_model(config: SimConfig) -> SimModel:
         gantry=mj.equality("gantry").id,
         sole_geoms=np.flatnonzero(np.isin(mj.geom_bodyid, feet) & (mj.geom_contype > 0)),
     )
+
+
+def _turn_site(mj: mujoco.MjModel, name: str, roll_pitch_yaw: tuple[float, ...]) -> None:
+    """Turn a site against its body, about the body's fixed axes x, y, z one after the other, rad."""
+    if any(roll_pitch_yaw):
+        site = mj.site(name).id
+        mujoco.mju_euler2Quat(mj.site_quat[site], np.array(roll_pitch_yaw), "XYZ")
+        mj.site_sameframe[site] = mujoco.mjtSameFrame.mjSAMEFRAME_NONE
 
 
 def _add_mass(mj: mujoco.MjModel, added_kg: Float64Array, robot: RobotConfig) -> None:

@@ -70,6 +70,7 @@ class SimRobot:
         self._builtin_kd = per_joint(config.builtin.kd, robot, "builtin.kd")
         self._silence_kd = per_joint(config.silence.damping_kd, robot, "silence.damping_kd")
         self._silence_steps = round(config.silence.after_s / config.timestep_s)
+        self._quat_order = [1, 2, 3, 0] if config.gap.quat_order == "xyzw" else [0, 1, 2, 3]
         self._damps_itself = config.silence.action == "damp"
         self.reset()
 
@@ -135,7 +136,7 @@ class SimRobot:
         out.q[...], out.dq[...], out.tau_est[...] = sensors.joints
         out.temperature[...] = self.thermal.celsius
         out.motor_fault[...] = self.motor_fault
-        out.quat_wxyz[...] = pelvis[:4]
+        out.quat_wxyz[...] = pelvis[self._quat_order]
         out.gyro_body[...] = pelvis[4:7]
         out.accel_body[...] = pelvis[7:]
         out.remote[...] = np.frombuffer(self.remote.encode(self.physics.time_s), np.uint8)
@@ -143,8 +144,8 @@ class SimRobot:
 
     @property
     def torso_imu(self) -> Float64Array:
-        """(10,) quaternion w, x, y, z, gyro, acceleration of the secondary IMU."""
-        torso: Float64Array = self.physics.sensors.imu[1]
+        """(10,) quaternion (in the order that the gap says), gyro, acceleration of the secondary IMU."""
+        torso: Float64Array = self.physics.sensors.imu[1][[*self._quat_order, 4, 5, 6, 7, 8, 9]]
         return torso
 
     @property

@@ -54,7 +54,7 @@ class Topics:
         imu = self._robot.torso_imu
         encoder = self._torso_encoder
         encoder.quat_wxyz[...], encoder.gyro[...], encoder.accel[...] = imu[:4], imu[4:7], imu[7:]
-        encoder.rpy[...] = _rpy(imu)
+        encoder.rpy[...] = roll_pitch_yaw(self._robot.physics.sensors.imu[1])
         self._torso.write(encoder.buffer)
         if period % TRUTH_PERIODS == 0:
             self._publish_truth()
@@ -67,7 +67,7 @@ class Topics:
             return
         if fate is not Fate.FROZEN or not self._sealed:
             robot.sense(encoder)
-            encoder.rpy[...] = _rpy(robot.physics.sensors.imu[0])
+            encoder.rpy[...] = roll_pitch_yaw(robot.physics.sensors.imu[0])
             encoder.frame.fields["mode_machine"] = robot.mode_machine
             encoder.seal(robot.faults.tick(robot.tick))
             self._sealed = True
@@ -96,7 +96,7 @@ class Topics:
             self._pose.send(time.monotonic_ns(), truth.position_m, truth.quat_wxyz, truth.velocity_body_m_s)
 
 
-def _rpy(imu: Float64Array) -> tuple[float, float, float]:
+def roll_pitch_yaw(imu: Float64Array) -> tuple[float, float, float]:
     """Roll, pitch and yaw of an IMU's quaternion, rad."""
     w, x, y, z = (float(value) for value in imu[:4])
     return (

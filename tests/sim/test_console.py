@@ -71,6 +71,20 @@ def test_gantry(robot: SimRobot) -> None:
     assert robot.physics.gantry.height_m == 1.0
 
 
+def test_the_gantry_tilts_forward_and_to_the_right(robot: SimRobot) -> None:
+    parse("gantry tilt 0.3 -0.2")(robot)
+    robot.advance(1500)
+    w, x, y, z = robot.physics.truth().quat_wxyz
+    roll, pitch = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y)), math.asin(2 * (w * y - z * x))
+    assert (roll, pitch) == pytest.approx(
+        (-0.2, 0.3),
+        abs=0.1,  # limp legs pull at it
+    )
+    parse("gantry attach")(robot)
+    robot.advance(1500)
+    assert robot.physics.tilt_rad() < 0.04
+
+
 def test_push_mode_reset(robot: SimRobot) -> None:
     parse("push 60 0 -5 0.1 pelvis")(robot)
     assert robot.physics.data.xfrc_applied[robot.physics.model.pelvis, :3].tolist() == [60, 0, -5]

@@ -6,8 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onboard.configs.errors import ConfigError
+from onboard.configs.sim import load_sim
+from onboard.runtime.link import State
 from onboard.sim.gap import Delay, play
 from onboard.sim.physics import Physics
+from onboard.sim.robot import SimRobot
 
 Body = Callable[..., Physics]
 ELBOW, KNEE = 18, 3
@@ -132,8 +135,37 @@ def test_added_mass_weighs(body: Body) -> None:
         ("gap.command_latency_s={'*': -0.1}", "gap.command_latency_s"),
         ("gap.mass_kg.left_wrist_roll_joint=-1.0", "at least 0.01 kg"),
         ("gap.slack=1", "unknown key 'slack'"),
+        ("gap.quat_order=zyxw", "gap.quat_order: Invalid enum value 'zyxw'"),
+        ("gap.imu_rotation_rad.pelvis=[0, 0]", "gap.imu_rotation_rad.pelvis"),
     ],
 )
 def test_wrong_knobs_are_refused(body: Body, override: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message.replace("*", r"\*")):
         body(override)
+
+
+def test_a_turned_imu_reports_in_its_own_frame_and_the_other_does_not(body: Body) -> None:
+    turned = body("gantry.attached=true", "gap.imu_rotation_rad.pelvis=[0, 0, 1.5707963]")
+    plain = body("gantry.attached=true")
+    for robot in (turned, plain):
+        robot.gantry.tilt(0.0, 0.3)
+        robot.step(200)
+    for part in (slice(4, 7), slice(7, 10)):
+        x, y, z = plain.sensors.imu[0, part]
+        np.testing.assert_allclose(turned.sensors.imu[0, part], [y, -x, z], atol=1e-6)
+    np.testing.assert_allclose(turned.sensors.imu[1], plain.sensors.imu[1], atol=1e-9)
+    half = np.sqrt(0.5)
+    w, x, y, z = plain.sensors.imu[0, :4]
+    expected = half * np.array([w - z, x + y, y - x, z + w])
+    np.testing.assert_allclose(turned.sensors.imu[0, :4], expected, atol=1e-6)
+
+
+def test_quaternions_go_out_in_the_order_of_the_knob() -> None:
+    plain, mixed = (SimRobot(load_sim("g1", [f"gap.quat_order={order}"])) for order in ("wxyz", "xyzw"))
+    state = State()
+    plain.sense(state)
+    expected = np.roll(state.quat_wxyz, -1)
+    mixed.sense(state)
+    np.testing.assert_array_equal(state.quat_wxyz, expected)
+    np.testing.assert_array_equal(mixed.torso_imu[:4], np.roll(plain.torso_imu[:4], -1))
+    np.testing.assert_array_equal(mixed.torso_imu[4:], plain.torso_imu[4:])
