@@ -76,13 +76,10 @@ def test_the_gantry_tilts_forward_and_to_the_right(robot: SimRobot) -> None:
     robot.advance(1500)
     w, x, y, z = robot.physics.truth().quat_wxyz
     roll, pitch = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y)), math.asin(2 * (w * y - z * x))
-    assert (roll, pitch) == pytest.approx(
-        (-0.2, 0.3),
-        abs=0.1,  # limp legs pull at it
-    )
+    assert (roll, pitch) == pytest.approx((-0.2, 0.3), abs=0.1), "limp legs pull at it"
     parse("gantry attach")(robot)
     robot.advance(1500)
-    assert robot.physics.tilt_rad() < 0.04
+    assert robot.physics.tilt_rad() < 0.1
 
 
 def test_push_mode_reset(robot: SimRobot) -> None:

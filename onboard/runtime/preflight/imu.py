@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from onboard.configs.errors import LinkError
 from onboard.policies.rotations import (
     Quat,
     about_z,
@@ -57,6 +58,7 @@ class ImuChecks:
     def __init__(self, dds: DdsDomain) -> None:
         self._dds = dds
         self._track: Track | None = None
+        self._silence: LinkError | None = None
 
     def checks(self) -> list[Check]:
         """In the order in which they are made."""
@@ -77,10 +79,15 @@ class ImuChecks:
         Raises:
             LinkError: nothing was.
         """
+        if self._silence is not None:
+            raise self._silence
         if self._track is None:
             ear = ImuEar(self._dds)
             try:
                 self._track = ear.hear(LISTEN_S)
+            except LinkError as error:
+                self._silence = error
+                raise
             finally:
                 ear.close()
         return self._track
