@@ -117,7 +117,9 @@ def _rows(plan: Plan, args: Args) -> list[Row]:
 
 def _with_robot(dds: DdsDomain, plan: Plan, args: Args, console: Console) -> list[Check]:
     """Checks that listen to the robot."""
-    checks = [*NetworkChecks(dds, plan.robot).checks(), *ImuChecks(dds).checks()]
+    imu = ImuChecks(dds)
+    live = PolicyChecks(BuiltPolicy(plan.bundle, plan.robot), plan).live(lambda: imu.track().newest)
+    checks = [*NetworkChecks(dds, plan.robot).checks(), *imu.checks(), *live]
     if args.tilt:
         checks += TiltChecks(dds, lambda line: console.print(f"  >>  {line}", style="bold cyan")).checks()
     return checks
@@ -128,7 +130,7 @@ def _without_robot(plan: Plan, args: Args) -> list[Check]:
     policy, out = BuiltPolicy(plan.bundle, plan.robot), Path(args.out)
     row_bytes = journal_dtype(record_type([policy])).itemsize
     timing = TimingChecks(policy, plan.config.period_ns, args.seconds, out, row_bytes, args.minutes)
-    return [*PolicyChecks(policy, plan.robot, plan.notes).checks(), *timing.checks()]
+    return [*PolicyChecks(policy, plan).checks(), *timing.checks()]
 
 
 def _chosen(checks: list[Check], args: Args) -> list[Check]:
