@@ -11,7 +11,7 @@ from onboard.cli.options import parse, write_json
 from onboard.cli.run_options import Policy, Repeated, arm, run_config
 from onboard.configs.errors import LinkError
 from onboard.configs.run import RunConfig
-from onboard.logging.layout import journal_dtype
+from onboard.logging.layout import journal_dtype, lowstate_dtype
 from onboard.policies.policy import Policy as BuiltPolicy
 from onboard.runtime.assembly import Plan, make_plan, record_type
 from onboard.runtime.dds import DdsDomain
@@ -30,6 +30,9 @@ refuses the run (docs/check.md).
 examples:
   onboard check holosoma_loco_ppo --interface eth0
   onboard check policy/ --domain 1 --only network --json -"""
+
+
+LOWSTATE_HZ = 500.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,8 @@ class Args:
     """How long the dry loop lasts."""
     minutes: float = 10.0
     """How long the planned run lasts."""
+    lowstate: bool = False
+    """The run will record every LowState sample too."""
     tilt: bool = False
     """Ask for the robot to be tilted by hand, forward and left, and see whether the IMUs say the same."""
     json: str = ""
@@ -128,9 +133,16 @@ def _with_robot(dds: DdsDomain, plan: Plan, args: Args, console: Console) -> lis
 def _without_robot(plan: Plan, args: Args) -> list[Check]:
     """Checks that need nobody on the network."""
     policy, out = BuiltPolicy(plan.bundle, plan.robot), Path(args.out)
-    row_bytes = journal_dtype(record_type([policy])).itemsize
-    timing = TimingChecks(policy, plan.config.period_ns, args.seconds, out, row_bytes, args.minutes)
+    timing = TimingChecks(
+        policy, plan.config.period_ns, args.seconds, out, _bytes_per_s(policy, plan, args), args.minutes
+    )
     return [*PolicyChecks(policy, plan).checks(), *timing.checks()]
+
+
+def _bytes_per_s(policy: BuiltPolicy, plan: Plan, args: Args) -> float:
+    """What the recorder of the run will write."""
+    rows = journal_dtype(record_type([policy])).itemsize * 1e9 / plan.config.period_ns
+    return rows + (lowstate_dtype().itemsize * LOWSTATE_HZ if args.lowstate else 0.0)
 
 
 def _chosen(checks: list[Check], args: Args) -> list[Check]:

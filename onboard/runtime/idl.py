@@ -10,7 +10,9 @@ as bytes, see `wire`.
 # The base class takes the type's name as a keyword, and `U8` is chosen at import: both are beyond mypy.
 # mypy: disable-error-code="call-arg, valid-type"
 
+import hashlib
 from dataclasses import dataclass, field
+from typing import Any
 
 import cyclonedds.idl.types as types
 from cyclonedds.idl import IdlStruct
@@ -25,6 +27,24 @@ LOW_CMD_TOPIC = "rt/lowcmd"
 TORSO_IMU_TOPIC = "rt/secondary_imu"
 GROUND_TRUTH_TOPIC = "rt/sim/ground_truth"
 EXTERNAL_POSE_TOPIC = "rt/external_pose"
+
+
+PINNED_TYPE_MAPS = {
+    "LowState": "f02e596f4b722f64bc5797b6e51a592b",
+    "LowCmd": "8cc5c5b69bc998e85203003c8f45ae1c",
+    "ImuState": "a3d62349725c01f252aa2f264fc62331",
+    "Request": "0bc23fa01c14160c3835ab3c46eeda27",
+    "Response": "2622be598ba169d05b22b076c87a5df0",
+}
+"""MD5 of each type's map as the robot's Cyclone 0.10.2 makes it; with another one its process may crash."""
+
+
+def type_map_md5(name: str) -> str:
+    """MD5 of a message type's map as the installed Cyclone makes it; `name` is a class of this module."""
+    description: Any = globals()[name].__idl__
+    description.populate()
+    description.fill_type_data()
+    return hashlib.md5(description._xt_bytedata[1], usedforsecurity=False).hexdigest()
 
 
 def _zeros(number: type, count: int) -> list[object]:

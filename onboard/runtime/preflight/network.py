@@ -1,7 +1,7 @@
 """Is the robot heard as it should be, is it the right one, and is it ours to command?"""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -79,6 +79,7 @@ class NetworkChecks:
         """In the order in which they are made."""
         looks = (
             ("interface", self._interface),
+            ("types", judge_types),
             ("rate", lambda: judge_rate(self._listened())),
             ("loss", lambda: judge_loss(self._listened())),
             ("checksums", lambda: judge_checksums(self._listened())),
@@ -101,7 +102,7 @@ class NetworkChecks:
         return self._heard
 
     def _interface(self) -> Finding:
-        return passed(f"{self._dds.interface}, domain {self._dds.id}, cyclonedds {cyclonedds_version()}")
+        return passed(f"{self._dds.interface}, domain {self._dds.id}")
 
     def _robot_type(self) -> Finding:
         reported, known = self._listened().state.mode_machine, self._robot.mode_machine
@@ -152,6 +153,18 @@ class NetworkChecks:
         )
 
 
+def judge_types(md5: Callable[[str], str] = idl.type_map_md5) -> Finding:
+    """Whether this computer describes its messages as the robot does, whose process crashes otherwise."""
+    other = [name for name, pinned in idl.PINNED_TYPE_MAPS.items() if md5(name) != pinned]
+    return judged(
+        f"cyclonedds {cyclonedds_version()}; "
+        + (f"other type hashes of {', '.join(other)}" if other else "type hashes are the robot's"),
+        warn=False,
+        fail=bool(other),
+        advice="do not go near a robot: install another cyclonedds (0.10.x or 11.x)",
+    )
+
+
 def judge_rate(heard: Heard) -> Finding:
     """Rate and jitter as control would meet them."""
     gaps_ms = np.diff(heard.time_ns) / 1e6
@@ -163,6 +176,7 @@ def judge_rate(heard: Heard) -> Finding:
         warn=tail > 2 * PERIOD_MS or longest > LATE_MS,
         fail=rate < 400 or tail > LATE_MS,
         advice="use a cable, not Wi-Fi; stop other work on this computer",
+        values={"rate_hz": rate, "gap_p99_ms": tail, "gap_max_ms": longest},
     )
 
 
@@ -179,6 +193,7 @@ def judge_loss(heard: Heard) -> Finding:
         warn=missing > 0 or repeated > 0 or reordered > 0,
         fail=share > 0.01 or repeated + reordered > 0.01 * heard.tick.size,
         advice="look at cable and switch; nothing else should send on this network",
+        values={"lost_share": share, "repeated": repeated, "reordered": reordered},
     )
 
 
@@ -204,6 +219,7 @@ def judge_tick_unit(heard: Heard) -> Finding:
         warn=abs(unit_ms - 1) > 0.01,
         fail=abs(unit_ms - 1) > 0.05,
         advice="ages and gaps are told in units of 1 ms; this robot counts otherwise",
+        values={"tick_ms": unit_ms},
     )
 
 

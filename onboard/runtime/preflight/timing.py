@@ -17,8 +17,14 @@ from onboard.runtime.link import State
 from onboard.runtime.preflight.report import Check, Finding, judged, passed
 
 BLOCK_BYTES = 64 * 1024
-"""About what the recorder syncs at a time."""
+"""About what the recorder syncs at a time, every 0.2 s."""
 SYNCS = 20
+SUSTAINED_BYTES = 32 << 20
+SUSTAINED_BLOCK = 1 << 20
+DISK_BUDGET_S = 3.0
+"""A slow disk is known to be slow after so long, for each of the two measurements."""
+ROOM = 4.0
+"""A disk should take so many times what the run writes: others write too."""
 GOVERNORS = Path("/sys/devices/system/cpu")
 
 
@@ -30,18 +36,18 @@ class TimingChecks:
         period_ns: control period.
         seconds: how long the dry loop lasts.
         out: folder of the rollouts.
-        row_bytes: one record of the journal.
+        bytes_per_s: what the run will write.
         minutes: how long the planned run lasts.
     """
 
     def __init__(
-        self, policy: Policy, period_ns: int, seconds: float, out: Path, row_bytes: int, minutes: float
+        self, policy: Policy, period_ns: int, seconds: float, out: Path, bytes_per_s: float, minutes: float
     ) -> None:
         self._policy = policy
         self._period_ns = period_ns
         self._seconds = seconds
         self._out = out
-        self._row_bytes = row_bytes
+        self._bytes_per_s = bytes_per_s
         self._minutes = minutes
         self._measured: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -50,10 +56,10 @@ class TimingChecks:
         looks: Sequence[tuple[str, Callable[[], Finding]]] = (
             ("loop", lambda: judge_loop(self._dry_loop()[0], self._period_ns)),
             ("inference", lambda: judge_inference(self._dry_loop()[1], self._period_ns)),
-            ("threads", look_at_threads),
+            ("threads", lambda: judge_threads(added_threads(self._policy))),
             ("governor", look_at_governor),
             ("rights", look_at_rights),
-            ("disk_speed", lambda: judge_disk(sync_times_ms(self._out))),
+            ("disk_speed", self._disk),
             ("disk_space", self._space),
         )
         return [Check("timing", name, look) for name, look in looks]
@@ -64,21 +70,25 @@ class TimingChecks:
             self._measured = dry_loop(self._policy, self._period_ns, self._seconds)
         return self._measured
 
+    def _disk(self) -> Finding:
+        times_ms = sync_times_ms(self._out)
+        return judge_disk(times_ms, sustained_bytes_per_s(self._out), self._bytes_per_s)
+
     def _space(self) -> Finding:
         stats = os.statvfs(_existing(self._out))
         free = stats.f_bavail * stats.f_frsize
-        rows = self._minutes * 60e9 / self._period_ns
-        need = 2 * rows * self._row_bytes  # the journal, and the rollout beside it while it is converted
+        need = 2 * self._minutes * 60 * self._bytes_per_s  # journal, and rollout beside it while it is made
         return judged(
             f"{free / 1e9:.1f} GB free, {need / 1e9:.2f} GB needed for {self._minutes:g} minutes",
             warn=free < 2 * need + 500e6,
             fail=free < need,
             advice="make room, or name another disk with --out",
+            values={"free_bytes": free, "needed_bytes": need},
         )
 
 
 def dry_loop(policy: Policy, period_ns: int, seconds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Observe and infer on the grid, on a robot that stands in the start pose."""
+    """Observe and infer on the grid with a run's rights, on a robot that stands in the start pose."""
     state, command, clock = State(), policy.neutral_command(), GridClock(period_ns)
     state.q[:] = policy.start_pose
     state.torso_quat_wxyz[:], state.torso_gyro[:] = (1, 0, 0, 0), 0
@@ -86,16 +96,17 @@ def dry_loop(policy: Policy, period_ns: int, seconds: float) -> tuple[np.ndarray
     policy.warm()
     ticks = max(2, round(seconds * 1e9 / period_ns))
     late_ms, cost_ms = np.zeros(ticks), np.zeros(ticks)
-    clock.start()
-    for tick in range(ticks):
-        skipped = clock.wait()
-        late_ms[tick] = (clock.late_ns + skipped * period_ns) / 1e6
-        begin = time.monotonic_ns()
-        policy.observe(state, command, tick)
-        base = policy.infer()
-        policy.target(base)
-        cost_ms[tick] = (time.monotonic_ns() - begin) / 1e6
-        policy.commit(base)
+    with realtime.parent_rights(realtime.may_use_fifo()):
+        clock.start()
+        for tick in range(ticks):
+            skipped = clock.wait()
+            late_ms[tick] = (clock.late_ns + skipped * period_ns) / 1e6
+            begin = time.monotonic_ns()
+            policy.observe(state, command, tick)
+            base = policy.infer()
+            policy.target(base)
+            cost_ms[tick] = (time.monotonic_ns() - begin) / 1e6
+            policy.commit(base)
     policy.reset(state)
     return late_ms, cost_ms
 
@@ -108,6 +119,7 @@ def judge_loop(late_ms: np.ndarray, period_ns: int) -> Finding:
         warn=tail > 2.0 or longest > 10.0,
         fail=tail > 10.0 or int((late_ms * 1e6 > period_ns).sum()) > 1,
         advice="stop other work on this computer; grant real-time rights (rtprio, memlock in limits.conf)",
+        values={"late_p99_ms": tail, "late_max_ms": longest},
     )
 
 
@@ -119,12 +131,27 @@ def judge_inference(cost_ms: np.ndarray, period_ns: int) -> Finding:
         warn=tail > 0.25 * period or longest > 0.5 * period,
         fail=tail > 0.75 * period,
         advice="take a smaller network or a faster computer",
+        values={"cost_p99_ms": tail, "cost_max_ms": longest},
     )
 
 
-def look_at_threads() -> Finding:
-    """One thread infers: more of them fight over cores, and share the interpreter's lock."""
-    return passed(f"ONNX Runtime on one thread; {os.cpu_count()} cores")
+def added_threads(policy: Policy) -> int:
+    """Threads that this process has more of after a policy was built anew and has inferred."""
+    before = len(os.listdir("/proc/self/task"))
+    fresh = Policy(policy.bundle, policy.bundle.robot)
+    fresh.infer()
+    return len(os.listdir("/proc/self/task")) - before
+
+
+def judge_threads(added: int) -> Finding:
+    """Inference on the caller's own thread: more of them fight over cores, and wake up late."""
+    return judged(
+        f"inference adds {max(0, added)} threads; {os.cpu_count()} cores",
+        warn=added > 0,
+        fail=False,
+        advice="ONNX Runtime was to run on one thread; is another version installed, or OMP_NUM_THREADS set?",
+        values={"added_threads": max(0, added)},
+    )
 
 
 def look_at_governor(folder: Path = GOVERNORS) -> Finding:
@@ -154,35 +181,54 @@ def look_at_rights() -> Finding:
 
 
 def sync_times_ms(folder: Path) -> np.ndarray:
-    """Times that blocks take to reach the disk for certain.
+    """Times that blocks take to reach the disk for certain; at least one, for at most 3 s.
 
     Raises:
         RolloutError: nothing can be written there.
     """
-    block, times = os.urandom(BLOCK_BYTES), []
+    times = _timed_writes(folder, BLOCK_BYTES, SYNCS)
+    return np.array(times) * 1e3
+
+
+def sustained_bytes_per_s(folder: Path) -> float:
+    """What the disk takes for certain, block after block, for at most 3 s.
+
+    Raises:
+        RolloutError: nothing can be written there.
+    """
+    times = _timed_writes(folder, SUSTAINED_BLOCK, SUSTAINED_BYTES // SUSTAINED_BLOCK)
+    return len(times) * SUSTAINED_BLOCK / sum(times)
+
+
+def _timed_writes(folder: Path, size: int, count: int) -> list[float]:
+    """Seconds that each block took; ends early once it lasts too long."""
+    block: bytes = os.urandom(size)
+    times: list[float] = []
     try:
-        with tempfile.TemporaryFile(dir=_existing(folder)) as file:
-            for _ in range(SYNCS):
-                begin = time.monotonic_ns()
+        with tempfile.TemporaryFile(dir=_existing(folder), buffering=0) as file:
+            until = time.monotonic() + DISK_BUDGET_S
+            while len(times) < count and time.monotonic() < until:
+                begin = time.monotonic()
                 file.write(block)
-                file.flush()
                 os.fdatasync(file.fileno())
-                times.append((time.monotonic_ns() - begin) / 1e6)
+                times.append(time.monotonic() - begin)
     except OSError as error:
         raise RolloutError(
             f"--out {folder}: can't be written ({error.strerror}); name another folder"
         ) from error
-    return np.array(times)
+    return times
 
 
-def judge_disk(times_ms: np.ndarray) -> Finding:
-    """The recorder syncs every 0.2 s."""
+def judge_disk(times_ms: np.ndarray, bytes_per_s: float, need_per_s: float) -> Finding:
+    """The recorder syncs every 0.2 s, and what it can't write must not pile up."""
     median, longest = float(np.median(times_ms)), float(times_ms.max())
     return judged(
-        f"{BLOCK_BYTES >> 10} KiB on disk in {median:.1f} ms, at most {longest:.1f} ms",
-        warn=longest > 100.0,
-        fail=median > 100.0,
+        f"{BLOCK_BYTES >> 10} KiB on disk in {median:.1f} ms, at most {longest:.1f} ms; sustained "
+        f"{bytes_per_s / 1e6:.2f} MB/s, the run writes {need_per_s / 1e6:.2f}",
+        warn=longest > 100.0 or bytes_per_s < ROOM * need_per_s,
+        fail=median > 100.0 or bytes_per_s < need_per_s,
         advice="a cut of the power would lose more than 1 s; name a faster disk with --out",
+        values={"sync_ms": median, "sync_max_ms": longest, "sustained_mb_s": bytes_per_s / 1e6},
     )
 
 

@@ -20,6 +20,7 @@ from onboard.runtime.preflight.network import (
     judge_loss,
     judge_rate,
     judge_tick_unit,
+    judge_types,
     listen,
 )
 from onboard.runtime.preflight.report import Row, Verdict, run_checks
@@ -76,6 +77,13 @@ def test_a_robot_that_counts_otherwise_or_not_at_all() -> None:
     finding = judge_tick_unit(heard(np.arange(N)))
     assert (finding.verdict, finding.measured) == (Verdict.FAIL, "1 unit of robot_tick is 2.0000 ms")
     assert judge_tick_unit(heard(np.zeros(N, np.int64))).verdict is Verdict.FAIL
+
+
+def test_message_types_are_the_robots_or_the_check_fails() -> None:
+    assert judge_types().verdict is Verdict.PASS
+    finding = judge_types(lambda name: "0" if name == "LowCmd" else idl.PINNED_TYPE_MAPS[name])
+    assert finding.verdict is Verdict.FAIL
+    assert finding.measured.endswith("other type hashes of LowCmd")
 
 
 @pytest.fixture

@@ -1,5 +1,8 @@
 """What the timing checks say about figures, and that they measure."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,16 +10,21 @@ import pytest
 
 from onboard.configs.errors import OnboardError
 from onboard.policies.policy import Policy
+from onboard.runtime.preflight import timing
 from onboard.runtime.preflight.report import Check, Verdict, passed, run_checks
 from onboard.runtime.preflight.timing import (
     TimingChecks,
+    added_threads,
     dry_loop,
     judge_disk,
     judge_inference,
     judge_loop,
+    judge_threads,
     look_at_governor,
+    sustained_bytes_per_s,
     sync_times_ms,
 )
+from tests.disks import UnavailableError, ext4
 from tests.runtime.flight import plan
 
 PERIOD_NS = 20_000_000
@@ -44,14 +52,71 @@ def test_a_slow_policy(cost_ms: float, verdict: Verdict) -> None:
 
 
 def test_a_slow_disk_is_found() -> None:
-    assert judge_disk(np.full(20, 3.0)).verdict is Verdict.PASS
-    assert judge_disk(np.r_[np.full(19, 3.0), 150.0]).verdict is Verdict.WARN
-    assert judge_disk(np.full(20, 200.0)).verdict is Verdict.FAIL
+    fast, need = 50e6, 0.3e6
+    assert judge_disk(np.full(20, 3.0), fast, need).verdict is Verdict.PASS
+    assert judge_disk(np.r_[np.full(19, 3.0), 150.0], fast, need).verdict is Verdict.WARN
+    assert judge_disk(np.full(20, 200.0), fast, need).verdict is Verdict.FAIL
+    assert judge_disk(np.full(20, 3.0), 1e6, need).verdict is Verdict.WARN
+    assert judge_disk(np.full(20, 3.0), 0.2e6, need).verdict is Verdict.FAIL
+
+
+def test_a_disk_that_hangs_again_and_again_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "DISK_BUDGET_S", 1.0)
+    try:
+        with ext4(tmp_path / "disk", tmp_path / "image", mib=96) as disk:
+            healthy = judge_disk(sync_times_ms(disk.folder), sustained_bytes_per_s(disk.folder), 0.3e6)
+            with disk.slow(0.4):
+                finding = judge_disk(sync_times_ms(disk.folder), sustained_bytes_per_s(disk.folder), 0.3e6)
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    assert healthy.values["sync_ms"] < finding.values["sync_ms"]
+    assert finding.verdict is Verdict.FAIL, finding
+
+
+THROTTLED = """
+import os, sys
+from pathlib import Path
+Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
+from onboard.runtime.preflight.timing import judge_disk, sustained_bytes_per_s, sync_times_ms
+folder = Path(sys.argv[2])
+finding = judge_disk(sync_times_ms(folder), sustained_bytes_per_s(folder), 0.3e6)
+print(finding.verdict.name, finding.values["sustained_mb_s"])
+"""
+
+
+@pytest.mark.slow
+def test_a_disk_that_the_kernel_throttles_is_found(tmp_path: Path) -> None:
+    """The kernel itself lets this process write 200 kB a second to the disk under the folder."""
+    number = tmp_path.stat().st_dev
+    group = Path(f"/sys/fs/cgroup/blkio/onboard_{os.getpid()}")
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no blkio control group can be made here ({error.strerror})")
+    try:
+        limit = f"{os.major(number)}:{os.minor(number)} 200000"
+        try:
+            (group / "blkio.throttle.write_bps_device").write_text(limit)
+        except OSError as error:
+            pytest.skip(f"this disk can't be throttled ({error.strerror})")
+        command = [sys.executable, "-c", THROTTLED, str(group), str(tmp_path)]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout.split()
+    finally:
+        group.rmdir()
+    assert told[0] == "FAIL"
+    assert float(told[1]) < 0.3
+
+
+def test_inference_adds_no_thread() -> None:
+    policy = Policy(plan().bundle, plan().robot)
+    assert judge_threads(added_threads(policy)).verdict is Verdict.PASS
+    assert judge_threads(3).verdict is Verdict.WARN
 
 
 def test_the_disk_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
     times = sync_times_ms(tmp_path / "not" / "yet")
     assert (times > 0).all()
+    assert sustained_bytes_per_s(tmp_path / "not" / "yet") > 0
     assert not list(tmp_path.iterdir())
 
 
@@ -81,7 +146,7 @@ def test_space_for_a_long_run_is_asked_for(tmp_path: Path) -> None:
     policy = Policy(plan().bundle, plan().robot)
 
     def space(minutes: float) -> Verdict:
-        checks = TimingChecks(policy, PERIOD_NS, 0.1, tmp_path, 5000, minutes).checks()
+        checks = TimingChecks(policy, PERIOD_NS, 0.1, tmp_path, 250e3, minutes).checks()
         return next(check for check in checks if check.name == "disk_space").look().verdict
 
     assert space(0.1) is not Verdict.FAIL
