@@ -23,6 +23,8 @@ SUSTAINED_BYTES = 32 << 20
 SUSTAINED_BLOCK = 1 << 20
 DISK_BUDGET_S = 3.0
 """A slow disk is known to be slow after so long, for each of the two measurements."""
+HUNG_MS = 800.0
+"""With the 0.2 s between two syncs, a longer wait lets a cut of the power take more than 1 s."""
 ROOM = 4.0
 """A disk should take so many times what the run writes: others write too."""
 GOVERNORS = Path("/sys/devices/system/cpu")
@@ -226,7 +228,7 @@ def judge_disk(times_ms: np.ndarray, bytes_per_s: float, need_per_s: float) -> F
         f"{BLOCK_BYTES >> 10} KiB on disk in {median:.1f} ms, at most {longest:.1f} ms; sustained "
         f"{bytes_per_s / 1e6:.2f} MB/s, the run writes {need_per_s / 1e6:.2f}",
         warn=longest > 100.0 or bytes_per_s < ROOM * need_per_s,
-        fail=median > 100.0 or bytes_per_s < need_per_s,
+        fail=median > 100.0 or longest > HUNG_MS or bytes_per_s < need_per_s,
         advice="a cut of the power would lose more than 1 s; name a faster disk with --out",
         values={"sync_ms": median, "sync_max_ms": longest, "sustained_mb_s": bytes_per_s / 1e6},
     )
