@@ -9,14 +9,30 @@ OnboardError                 anything below; the command line prints it as one l
 └── RolloutError             a rollout or journal can't be written or read
 ```
 
-A message says what was found, where, what was expected and how to mend it.
+A message says what was found, where, what was expected and how to mend it. It is one line that is safe
+to print, whatever a file put into it.
 """
+
+LONGEST_MESSAGE = 1000
+"""Characters; of a longer message the middle is left out."""
 
 
 class OnboardError(Exception):
     """Root of the tree; `exit_code` is what the process ends with."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return one_line(super().__str__())
+
+
+def one_line(text: str) -> str:
+    """Text as one printable line: line ends become spaces, control characters are spelled out."""
+    line = " ".join(text.splitlines())
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+    half = LONGEST_MESSAGE // 2 - 3
+    return line if len(line) <= LONGEST_MESSAGE else f"{line[:half]} ... {line[-half:]}"
 
 
 class ConfigError(OnboardError):

@@ -5,6 +5,7 @@ the key, what was found and what was expected. Overrides from the command line p
 """
 
 import difflib
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,11 +15,19 @@ import msgspec
 import yaml
 
 from onboard.configs.errors import ConfigError
+from onboard.configs.untrusted import DAMAGED, read_whole
 
 T = TypeVar("T")
 
 CONFIG_ROOT = Path(__file__).parent
 """Folder of the YAML files that ship with the package."""
+
+LARGEST_BYTES = 1 << 20
+"""Of one YAML file."""
+MOST_VALUES = 100_000
+"""In one YAML file, aliases unfolded."""
+DEEPEST = 60
+"""Levels of nesting."""
 
 _Loader: type[yaml.SafeLoader] | type[yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _PATH = re.compile(r" - at `\$(?P<path>[^`]*)`$")
@@ -40,7 +49,7 @@ def read_yaml(path: Path, tags: Tags | None = None) -> Any:  # noqa: ANN401 - un
         ConfigError: the file is missing, unreadable or not valid YAML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_whole(path, LARGEST_BYTES).decode("utf-8")
     except OSError as error:
         raise ConfigError(
             f"{path}: can't be read ({error.strerror}); give the path of a YAML file"
@@ -54,17 +63,19 @@ def parse_yaml(text: str, where: str, tags: Tags | None = None) -> Any:  # noqa:
     """Parse YAML text; `where` names its source in errors, `tags` as for `read_yaml`.
 
     Raises:
-        ConfigError: not valid YAML, a tag that would need executing, or a key given twice.
+        ConfigError: not valid YAML, a tag that would need executing, a key given twice, or too much of it.
     """
     try:
-        return yaml.load(text, Loader=_loader_with(tags) if tags else _UniqueKeyLoader)
+        data = yaml.load(text, Loader=_loader_with(tags) if tags else _UniqueKeyLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or str(error)
         raise ConfigError(f"{where}:{line} not valid YAML: {problem}") from error
-    except (ValueError, RecursionError) as error:
+    except DAMAGED as error:
         raise ConfigError(f"{where}: not valid YAML: {error}") from error
+    _check_size(data, where)
+    return data
 
 
 def convert(data: Any, kind: type[T], where: str) -> T:  # noqa: ANN401
@@ -141,6 +152,27 @@ class _UniqueKeyLoader(_Loader):  # type: ignore[valid-type, misc]
             seen.add(key)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
         return mapping
+
+
+def _check_size(data: Any, where: str) -> None:  # noqa: ANN401
+    """Refuse what is small as text and unfolds without end: aliases of aliases, or of themselves."""
+    count, level = 0, [data]
+    for _ in range(DEEPEST):
+        count += len(level)
+        if not level or count > MOST_VALUES:
+            break
+        below = (
+            value
+            for node in level
+            if isinstance(node, dict | list | tuple | set)
+            for value in (node.values() if isinstance(node, dict) else node)
+        )
+        level = list(itertools.islice(below, MOST_VALUES + 1))
+    if level:
+        raise ConfigError(
+            f"{where}: more than {MOST_VALUES} values or {DEEPEST} levels, aliases unfolded; expected far "
+            "less: write it without aliases of aliases"
+        )
 
 
 def _loader_with(tags: Tags) -> type[_UniqueKeyLoader]:

@@ -9,17 +9,22 @@ import numpy as np
 from onboard.configs.errors import PolicyError
 from onboard.configs.loader import apply_override, convert
 from onboard.configs.robot import RobotConfig
+from onboard.configs.untrusted import limited_memory
 from onboard.policies.checks import check_contract
 from onboard.policies.constant_files import read_constants
 from onboard.policies.contract import Contract
 from onboard.policies.layout import graph_sources
 from onboard.policies.loaders import read_draft
+from onboard.policies.loaders.draft import Draft
 from onboard.policies.model import Model, file_sha256, read_model
 from onboard.policies.motion import MotionFrames
 from onboard.policies.motion_sources import load_frames
 from onboard.policies.normaliser_files import find_normalisers, read_normalisers
 from onboard.policies.session import OnnxSession
 from onboard.policies.term_checks import unstated_ranges, with_provider
+
+TRIAL_S = 5.0
+"""Longest first inference; the thousandfold of what a tick has room for."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,7 @@ def load_policy(
         ConfigError: a value is unknown, missing, of the wrong type or out of range.
     """
     draft = read_draft(path_or_name, robot, preset, format_name)
+    draft.given = tuple(overrides)
     find_normalisers(draft)
     for override in overrides:
         apply_override(draft.data, override)
@@ -129,7 +135,10 @@ def load_policy(
     if provider is not None:
         contract, said = with_provider(contract, provider)
         defaults += said
-    models = {name: read_model(draft.folder / graph.model) for name, graph in contract.graphs.items()}
+    models = {
+        name: read_model(draft.file(graph.model, f"graphs.{name}.model"))
+        for name, graph in contract.graphs.items()
+    }
     check_contract(contract, robot, {name: model.info for name, model in models.items()}, where)
     for model in models.values():
         _dry_run(model)
@@ -138,7 +147,7 @@ def load_policy(
         robot=robot,
         contract=contract,
         models=models,
-        motion_frames=load_frames(contract, models, draft.folder, robot),
+        motion_frames=load_frames(contract, models, _motion_file(draft, contract), robot),
         folder=draft.folder,
         format=draft.format,
         preset=draft.preset,
@@ -148,11 +157,20 @@ def load_policy(
     )
 
 
+def _motion_file(draft: Draft, contract: Contract) -> Path | None:
+    named = contract.motion.file if contract.motion is not None else None
+    return draft.file(named, "motion.file") if named is not None else None
+
+
 def _dry_run(model: Model) -> None:
-    """Refuse weights that are not finite: on zeros, they alone can make an output that is not."""
+    """Refuse weights that are not finite: on zeros, they alone can make an output that is not.
+
+    Also what needs more memory or time than any policy: a graph can loop for ever.
+    """
     inputs = {name: np.zeros(port.size, port.dtype) for name, port in model.info.inputs.items()}
-    session = OnnxSession(model.path, inputs, tuple(model.info.outputs))
-    session.run()
+    with limited_memory():
+        session = OnnxSession(model.path, inputs, tuple(model.info.outputs))
+        session.run_within(TRIAL_S)
     for name, values in session.outputs.items():
         if values.dtype.kind == "f" and not np.isfinite(values).all():
             raise PolicyError(

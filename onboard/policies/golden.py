@@ -6,7 +6,6 @@ A file is an npz with one row a tick, from a reset on: `q, dq` (T, 29), `quat_wx
 besides: `kp, kd` (29,), and `contract_json`, of which `clip` and `onnx_sha256` are read.
 """
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from onboard.configs.errors import PolicyError
 from onboard.configs.robot import RobotConfig
+from onboard.configs.untrusted import read_npz
 from onboard.policies.bundle import PolicyBundle
 from onboard.policies.labels import action_labels, observation_labels
 from onboard.policies.policy import Policy
@@ -70,9 +70,8 @@ def read_golden(path: Path) -> Vectors:
         PolicyError: missing, damaged, or without a required array.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            vectors = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        vectors = read_npz(path)
+    except (OSError, ValueError) as error:
         raise PolicyError(f"{path}: can't be read as golden vectors ({error}); expected an .npz") from error
     try:
         msgspec.json.decode(str(vectors.get("contract_json", "{}")), type=_StatedContract)

@@ -3,7 +3,7 @@
 Each reader gives the same: the root's pose, the joints in a named order, and the frame rate.
 """
 
-import zipfile
+import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.configs.errors import PolicyError
+from onboard.configs.untrusted import read_npz, read_whole
 from onboard.policies.contract import Motion
 from onboard.policies.safe_pickle import read_pickle
 
@@ -79,7 +80,8 @@ def read_motion(path: Path, motion: Motion, joints: Sequence[str]) -> RawMotion:
 def _read_csv(path: Path, motion: Motion, joints: tuple[str, ...]) -> RawMotion:
     """Rows of root x y z, root quaternion, joints; no header."""
     try:
-        table: Floats = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
+        text = io.StringIO(read_whole(path).decode())
+        table: Floats = np.loadtxt(text, delimiter=",", dtype=np.float64, ndmin=2)
     except (OSError, ValueError) as error:
         raise PolicyError(
             f"{path}: not a table of numbers ({error}); expected rows without a header"
@@ -95,9 +97,8 @@ def _read_csv(path: Path, motion: Motion, joints: tuple[str, ...]) -> RawMotion:
 
 def _read_npz(path: Path, motion: Motion, joints: tuple[str, ...]) -> RawMotion:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            data: dict[str, Any] = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        data: dict[str, Any] = {**read_npz(path)}
+    except (OSError, ValueError) as error:
         raise PolicyError(f"{path}: can't be read as a motion ({error}); expected an .npz") from error
     names = tuple(map(str, data["joint_names"].tolist())) if "joint_names" in data else joints
     return _from_arrays(path, motion, data, names)

@@ -31,14 +31,23 @@ LYING_RAD, UPRIGHT_RAD = 1.0, 0.75
 second with its quaternions read the other way round, was stated the wrong way round. A reference that always
 faces the same way stands upright in both, and nothing shows."""
 
+LONGEST = 200_000
+"""Frames of a reference: more than an hour at 50 Hz."""
+
 SETTLED = 500
 """So many frames in a row, 10 s at 50 Hz, that equal the last one are taken for the end."""
 
 
 def load_frames(
-    contract: Contract, models: Mapping[str, Model], folder: Path, robot: RobotConfig
+    contract: Contract, models: Mapping[str, Model], file: Path | None, robot: RobotConfig
 ) -> MotionFrames | None:
     """The contract's reference at the control rate; None where it has none.
+
+    Args:
+        contract: that describes it.
+        models: by graph.
+        file: that holds it, where its source is a file.
+        robot: whose joints it moves.
 
     Raises:
         PolicyError: the file is missing, damaged, shorter than a term looks ahead, or of other joints.
@@ -52,7 +61,7 @@ def load_frames(
         path = models[motion.embedded.graph].path
         frames = _embedded(motion, motion.embedded, models[motion.embedded.graph], slots)
     else:
-        path = folder / str(motion.file)
+        path = file or Path(str(motion.file))
         frames = _from_file(path, motion, read_motion(path, motion, joints), contract.rate_hz, robot)
     _check_horizon(contract, frames, path)
     return frames
@@ -105,7 +114,7 @@ def _all_frames(frame: Callable[[int], NDArray[np.float32]], path: Path) -> NDAr
     last = frame(FAR)
     rows: list[NDArray[np.float32]] = []
     equal = 0
-    while len(rows) < FAR:
+    while len(rows) < LONGEST:
         rows.append(frame(len(rows)))
         equal = equal + 1 if np.array_equal(rows[-1], last) else 0
         if equal >= SETTLED and _same_beyond(frame, len(rows), last):
@@ -123,6 +132,12 @@ def _from_file(
 ) -> MotionFrames:
     """A file's motion in SDK motor order at the control rate."""
     slots = [robot.slot(joint) for joint in raw.joints]
+    frames = len(raw.root_pos) * rate_hz / raw.rate_hz
+    if frames > LONGEST:
+        raise PolicyError(
+            f"{path}: {len(raw.root_pos)} frames at {raw.rate_hz:g} Hz are {frames:.3g} at {rate_hz:g} Hz, "
+            f"expected at most {LONGEST}; check both rates"
+        )
     unturned = _wxyz(raw.root_quat, motion, path)
     if raw.body_quat is not None:
         bodies = raw.body_quat if motion.quat_order == "wxyz" else np.roll(raw.body_quat, 1, axis=2)

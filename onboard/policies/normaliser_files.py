@@ -4,7 +4,6 @@ A normaliser is never left out and never made up: one that lies beside the model
 is refused, and an epsilon that no file states must be given.
 """
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.configs.errors import PolicyError
+from onboard.configs.untrusted import read_npz
 from onboard.policies.loaders.draft import Data, Draft
 from onboard.policies.loaders.own import NAME as OWN
 
@@ -61,14 +61,15 @@ def read_normalisers(draft: Draft) -> None:
     """Replace every normaliser that names a file by its numbers, in place; the name stays with them.
 
     Raises:
-        PolicyError: the file is missing, damaged, or says no epsilon and nothing else does.
+        PolicyError: the file is missing, damaged or outside the folder, or nothing says an epsilon.
     """
     for graph, entry in (draft.data.get("graphs") or {}).items():
         for name, spec in (entry.get("inputs") or {}).items():
             described = spec.get("normaliser") if isinstance(spec, dict) else None
             if isinstance(described, dict) and described.get("file") is not None:
                 key = f"graphs.{graph}.inputs.{name}.normaliser"
-                described |= _numbers(draft.folder / str(described["file"]), described, key)
+                path = draft.file(str(described["file"]), f"{key}.file")
+                described |= _numbers(path, described, key)
 
 
 def _numbers(path: Path, described: Data, key: str) -> Data:
@@ -97,9 +98,8 @@ def _numbers(path: Path, described: Data, key: str) -> Data:
 
 def _load(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        return read_npz(path)
+    except (OSError, ValueError) as error:
         raise PolicyError(f"{path}: can't be read as a normaliser ({error}); expected an .npz") from error
 
 

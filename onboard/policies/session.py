@@ -1,6 +1,7 @@
 """ONNX Runtime for a control loop: one thread, nothing spinning, inputs and outputs bound to our arrays."""
 
-import re
+import math
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,8 @@ import onnxruntime
 from numpy.typing import NDArray
 
 from onboard.configs.errors import PolicyError
+from onboard.configs.untrusted import inside, limited_memory, read_whole
+from onboard.policies.onnx_parts import external_locations
 
 Array = NDArray[np.generic]
 
@@ -22,8 +25,8 @@ DTYPES: dict[str, type[np.generic]] = {
     "tensor(bool)": np.bool_,
 }
 
-_LOCATION = re.compile(rb"\x0a\x08location\x12(?P<length>.)", re.DOTALL)
-"""Start of an external-data entry in a TensorProto: key `location`, then one length byte and a path."""
+LARGEST_PORT = 1_000_000
+"""Numbers of one input or output; no policy has nearly as many."""
 
 
 class Port(NamedTuple):
@@ -35,7 +38,7 @@ class Port(NamedTuple):
     @property
     def size(self) -> int:
         """How many numbers."""
-        return int(np.prod(self.shape, dtype=int))
+        return math.prod(self.shape)
 
 
 class ModelInfo(NamedTuple):
@@ -53,20 +56,19 @@ def external_files(path: Path) -> list[Path]:
         PolicyError: the file can't be read, or one of the weights' files is missing or lies elsewhere.
     """
     try:
-        content = path.read_bytes()
+        content = read_whole(path)
     except OSError as error:
         raise PolicyError(
             f"{path}: can't be read ({error.strerror}); give the path of an ONNX file"
         ) from error
-    names = sorted({content[m.end() : m.end() + m["length"][0]] for m in _LOCATION.finditer(content)})
-    relative = [Path(name.decode("utf-8", "replace")) for name in names]
-    files = [path.parent / name for name in relative]
-    for name, file in zip(relative, files, strict=True):
-        if name.is_absolute() or ".." in name.parts:
-            raise PolicyError(f"{path}: keeps weights in '{name}', outside its folder; export it again")
-        if not file.exists():
+    try:
+        names = sorted(external_locations(content))
+    except (IndexError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{path}: can't be read as an ONNX file ({error}); export it again") from error
+    for name in names:
+        if not inside(path.parent, name, f"the external data of {path.name}").is_file():
             raise PolicyError(f"{path}: keeps its weights in '{name}', which is missing; copy it beside")
-    return files
+    return [path.parent / name for name in names]
 
 
 def inspect_model(path: Path) -> ModelInfo:
@@ -133,6 +135,29 @@ class OnnxSession:
         except Exception as error:  # ONNX Runtime's exceptions share no base but this one
             raise PolicyError(f"{self.path.name}: inference failed: {error}") from error
 
+    def run_within(self, seconds: float) -> None:
+        """Run once, with an end to it; for the first run of a graph that nobody knows.
+
+        Raises:
+            PolicyError: the runtime failed, or took longer.
+        """
+        options = onnxruntime.RunOptions()
+        options.log_severity_level = 4
+        watch = threading.Timer(seconds, setattr, (options, "terminate", True))
+        watch.start()
+        try:
+            self._run(self._binding, options)
+        except Exception as error:  # ONNX Runtime's exceptions share no base but this one
+            if options.terminate:
+                raise PolicyError(
+                    f"{self.path}: one inference takes more than {seconds:g} s, expected a few ms; does it "
+                    "loop without an end?"
+                ) from error
+            raise PolicyError(f"{self.path}: inference failed: {error}; export it again") from error
+        finally:
+            watch.cancel()
+            watch.join()
+
     def _value(self, array: Array) -> object:
         value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
         self._keep += [array, value]
@@ -143,13 +168,14 @@ def _open(path: Path, optimise: bool) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what is wrong with a file is said by the exception
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.add_session_config_entry("session.inter_op.allow_spinning", "0")
     levels = onnxruntime.GraphOptimizationLevel
     options.graph_optimization_level = levels.ORT_ENABLE_ALL if optimise else levels.ORT_DISABLE_ALL
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        with limited_memory():
+            return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's exceptions share no base but this one
         reason = str(error).splitlines()[0]
         raise PolicyError(
@@ -169,4 +195,9 @@ def _port(path: Path, node: onnxruntime.NodeArg) -> Port:
         raise PolicyError(
             f"{path}: '{node.name}' has shape {node.shape}; only the first axis (the batch) may be free"
         )
-    return Port(tuple(size if isinstance(size, int) else 1 for size in node.shape), dtype)
+    port = Port(tuple(size if isinstance(size, int) else 1 for size in node.shape), dtype)
+    if port.size > LARGEST_PORT:
+        raise PolicyError(
+            f"{path}: '{node.name}' has shape {node.shape}; expected at most {LARGEST_PORT} numbers"
+        )
+    return port

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 from onboard.cli.main import main
 from onboard.runtime.free_domain import free_domain_id
 from onboard.runtime.shm import default_folder
+from tests.cli.deploy import deploy_data
 from tests.runtime.flight import POLICY, plan
 
 
@@ -49,26 +50,7 @@ def bundle(tmp_path: Path) -> Path:
     for folder in ("params", "exported"):
         (tmp_path / folder).mkdir()
     model(tmp_path / "exported" / "policy.onnx")
-    term: dict[str, object] = {"params": {}, "clip": None, "history_length": 1}
-    scales = {
-        "base_ang_vel": 3,
-        "projected_gravity": 3,
-        "velocity_commands": 3,
-        "joint_pos_rel": 29,
-        "joint_vel_rel": 29,
-        "last_action": 29,
-    }
-    deploy = {
-        "joint_ids_map": list(range(29)),
-        "step_dt": 0.02,
-        "stiffness": [40.0] * 29,
-        "damping": [2.0] * 29,
-        "default_joint_pos": [0.0] * 29,
-        "commands": {"base_velocity": {"ranges": {"lin_vel_x": [-0.5, 1.0]}}},
-        "actions": {"JointPositionAction": {"clip": None, "scale": [0.25] * 29, "offset": [0.0] * 29}},
-        "observations": {name: term | {"scale": [1.0] * width} for name, width in scales.items()},
-    }
-    (tmp_path / "params" / "deploy.yaml").write_text(yaml.safe_dump(deploy))
+    (tmp_path / "params" / "deploy.yaml").write_text(yaml.safe_dump(deploy_data()))
     return tmp_path
 
 

@@ -30,11 +30,12 @@ def test_motion_normaliser_and_external_weights_go_along(tmp_path: Path) -> None
     write_csv(tmp_path / "elsewhere")
     zeros_model(tmp_path / "p" / "exported" / "policy.onnx", 30, 12)
     np.savez(tmp_path / "p" / "n.npz", mean=np.arange(30) / 7, std=np.ones(30) / 3, eps=0.01)
-    motion = CSV | {"file": str(tmp_path / "elsewhere" / "m.csv")}
+    motion = CSV | {"file": "absent.csv"}
     data = contract_data([{"terms": TERMS}], motion=motion)
     data["graphs"]["policy"]["model"] = "exported/policy.onnx"
     data["graphs"]["policy"]["inputs"]["obs"]["normaliser"] = {"file": "n.npz"}
-    bundle = load_policy(write_bundle(tmp_path / "p", data), ROBOT)
+    elsewhere = [f"motion.file={tmp_path / 'elsewhere' / 'm.csv'}"]
+    bundle = load_policy(write_bundle(tmp_path / "p", data), ROBOT, overrides=elsewhere)
     text = export_policy(bundle, tmp_path / "out").read_text(encoding="utf-8")
     assert "normaliser: {epsilon: 0.01, file: n.npz}" in text
     again = load_policy(tmp_path / "out", ROBOT)
@@ -71,9 +72,11 @@ def test_two_files_of_one_name_are_refused(tmp_path: Path) -> None:
         two_inputs_model(tmp_path / folder / "m.onnx", {"obs": 3, "more": 3}, 12)
     terms = {"blocks": [{"terms": [{"term": "gyro"}]}]}
     data = contract_data([])
-    policy = data["graphs"]["policy"] | {"model": "../a/m.onnx", "inputs": {"obs": terms, "more": terms}}
-    data["graphs"] = {"policy": policy, "other": policy | {"model": "../b/m.onnx", "action": None}}
-    bundle = load_policy(write_bundle(tmp_path / "p", data), ROBOT)
+    policy = data["graphs"]["policy"] | {"inputs": {"obs": terms, "more": terms}}
+    data["graphs"] = {"policy": policy, "other": policy | {"action": None}}
+    models = {"policy": tmp_path / "a" / "m.onnx", "other": tmp_path / "b" / "m.onnx"}
+    given = [f"graphs.{graph}.model={model}" for graph, model in models.items()]
+    bundle = load_policy(write_bundle(tmp_path / "p", data), ROBOT, overrides=given)
     with pytest.raises(PolicyError, match=r"another file of this policy would be written as 'm\.onnx'"):
         export_policy(bundle, tmp_path / "out")
 

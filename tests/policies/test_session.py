@@ -83,13 +83,13 @@ def test_weights_outside_the_folder_are_refused(tmp_path: Path) -> None:
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
-    with pytest.raises(PolicyError, match="outside its folder"):
+    with pytest.raises(PolicyError, match="does not lie in that folder"):
         read_model(tmp_path / "m.onnx")
 
 
 def test_a_damaged_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"not a protocol buffer")
-    with pytest.raises(PolicyError, match=r"ONNX Runtime .* can't load it") as caught:
+    with pytest.raises(PolicyError, match="can't be read as an ONNX file") as caught:
         inspect_model(tmp_path / "m.onnx")
     assert "\n" not in str(caught.value)
 

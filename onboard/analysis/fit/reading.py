@@ -2,7 +2,6 @@
 
 import hashlib
 import itertools
-import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from onboard.configs.errors import RolloutError
 from onboard.configs.loader import load
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.sim import per_joint
+from onboard.configs.untrusted import read_npz
 from onboard.logging.export.clips import Clip, Cut, clips
 from onboard.logging.rollout import Rollout
 
@@ -133,9 +133,8 @@ def _npz_pieces(path: Path, robot: RobotConfig) -> Iterator[_Piece]:
 
 def _load_npz(path: Path) -> dict[str, NDArray[np.generic]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return dict(file)
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        return read_npz(path)
+    except (OSError, ValueError) as error:
         raise RolloutError(f"{path}: not an npz of plain arrays ({error})") from error
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.configs.errors import RolloutError
+from onboard.configs.untrusted import read_npz
 
 Floats = NDArray[np.float64]
 
@@ -61,14 +62,14 @@ def load_statistics(path: Path) -> Statistics:
         RolloutError: the file can't be read or holds something else.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            names = [key.removesuffix(".mean") for key in file.files if key.endswith(".mean")]
-            return Statistics(
-                int(file["count"]),
-                {name: file[f"{name}.mean"] for name in names},
-                {name: file[f"{name}.std"] for name in names},
-            )
-    except (OSError, ValueError, KeyError) as error:
+        arrays = read_npz(path)
+        names = [key.removesuffix(".mean") for key in arrays if key.endswith(".mean")]
+        return Statistics(
+            int(arrays["count"]),
+            {name: arrays[f"{name}.mean"] for name in names},
+            {name: arrays[f"{name}.std"] for name in names},
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise RolloutError(f"{path}: no normalisation statistics ({error}); save some first") from error
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.policies.bundle import PolicyBundle
-from onboard.policies.fingerprint.onnx_weights import Node, WeightReader
+from onboard.policies.fingerprint.onnx_weights import DEEPEST, Node, WeightReader
 
 Floats = NDArray[np.float64]
 
@@ -69,11 +69,11 @@ def twice_normalised(bundle: PolicyBundle) -> list[str]:
     ]
 
 
-def _inside(reader: WeightReader, port: str, width: int) -> tuple[Floats, Floats] | None:
+def _inside(reader: WeightReader, port: str, width: int, level: int = 0) -> tuple[Floats, Floats] | None:
     """`(x - mean) / deviation` with constants, as exporters write it, right behind the input."""
     for node in reader.readers(port):
-        if node.op in _TRANSPARENT:
-            pair = _inside(reader, node.outputs[0], width)
+        if node.op in _TRANSPARENT and level < DEEPEST:
+            pair = _inside(reader, node.outputs[0], width, level + 1)
             if pair is not None:
                 return pair
         if node.op == "Sub" and node.inputs[0] == port:

@@ -4,6 +4,7 @@ The format is told by what the bundle contains, the most explicit first: our own
 deploy.yaml, ONNX metadata, and at last a preset asked for by name.
 """
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -50,13 +51,13 @@ def read_draft(
     """
     path = Path(path_or_name)
     name = str(path_or_name)
-    if not path.exists() and name in preset_names():
+    if not os.path.exists(path) and name in preset_names():
         model = shipped_model(name)
         if model is not None:
             draft = read_draft(model, robot, preset or name, format_name)
             draft.data["name"] = name
             return draft
-    if not path.exists() and path.suffix == "" and "/" not in name:
+    if not os.path.exists(path) and path.suffix == "" and "/" not in name:
         raise PolicyError(
             f"'{name}' is neither a path nor a shipped policy; there are: {', '.join(shipped_names())}"
         )

@@ -11,7 +11,7 @@ from onboard.configs.errors import PolicyError
 
 Entry = float | list[float]
 
-_ENTRY = re.compile(r"\s*(\[[^\]]*\]|[^,\[\]]*)\s*(?:,|$)")
+_ENTRY = re.compile(r"(\s*\[[^\]]*\]\s*|[^,\[\]]*)(?:,|$)")
 _ROUNDED = re.compile(r"-?\d+\.\d{3}")
 _WORDS = {"None": None, "True": 1.0, "False": 0.0}
 

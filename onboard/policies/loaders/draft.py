@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from onboard.configs.errors import PolicyError
+from onboard.configs.untrusted import inside
 
 Data = dict[str, Any]
 
@@ -21,6 +22,7 @@ class Draft:
         preset: name of the preset used, or None.
         defaults: what no file said and how it was filled in.
         needs: dotted keys that must come from the user, with what they mean.
+        given: the user's own `key=value`.
     """
 
     data: Data
@@ -30,6 +32,15 @@ class Draft:
     preset: str | None = None
     defaults: list[str] = field(default_factory=list)
     needs: dict[str, str] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+
+    def file(self, name: str, key: str) -> Path:
+        """Path of a file that a key of the contract names: in the folder, or where the user's own word says.
+
+        Raises:
+            PolicyError: the bundle itself names a file outside its folder.
+        """
+        return self.folder / name if f"{key}={name}" in self.given else inside(self.folder, name, key)
 
     def complete(self) -> list[str]:
         """Fill in what may be left out; returns one sentence for everything ever filled in.

@@ -1,10 +1,12 @@
 """What lies at the path that a user named: an ONNX file, or a folder with one and what belongs to it."""
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from onboard.configs.errors import PolicyError
+from onboard.configs.untrusted import inside
 from onboard.policies.model import Model, read_model
 
 _DEPLOY = ("params/deploy.yaml", "param/deploy.yaml")
@@ -33,13 +35,13 @@ class BundleFiles:
     @property
     def contract_yaml(self) -> Path | None:
         """Our own contract, where there is one."""
-        own = self.folder / "contract.yaml"
-        return own if own.exists() else None
+        return _within(self.folder, "contract.yaml")
 
     @property
     def deploy_yaml(self) -> Path | None:
         """unitree_rl_lab's description, where there is one."""
-        return next((self.folder / name for name in _DEPLOY if (self.folder / name).exists()), None)
+        found = (_within(self.folder, name) for name in _DEPLOY)
+        return next((path for path in found if path is not None), None)
 
     @cached_property
     def model(self) -> Model:
@@ -60,17 +62,29 @@ class BundleFiles:
 
 
 def find_files(path: Path) -> BundleFiles:
-    """Look at a path.
+    """Look at a path. An ONNX file that the user named may be a link; the bundle is then around its target.
 
     Raises:
-        PolicyError: nothing is there, or it is neither an ONNX file nor a folder.
+        PolicyError: nothing is there, it is neither an ONNX file nor a folder, or a file in the folder is a
+            link that leads out of it.
     """
-    if path.is_dir():
+    if os.path.isdir(path):
         models = sorted(path.glob("*.onnx")) or sorted(path.glob("exported/*.onnx"))
-        return BundleFiles(path, path, tuple(models))
-    if not path.exists():
+        return BundleFiles(
+            path, path, tuple(_checked(path, str(model.relative_to(path))) for model in models)
+        )
+    if not os.path.exists(path):
         raise PolicyError(f"{path}: not found; give a folder, an ONNX file or a shipped name")
     if path.suffix != ".onnx":
         raise PolicyError(f"{path}: not an ONNX file; give a folder, an ONNX file or a shipped name")
-    folder = path.parent.parent if path.parent.name == "exported" else path.parent
-    return BundleFiles(path, folder, (path,))
+    model = path.resolve() if path.is_symlink() else path
+    folder = model.parent.parent if model.parent.name == "exported" else model.parent
+    return BundleFiles(path, folder, (model,))
+
+
+def _within(folder: Path, name: str) -> Path | None:
+    return _checked(folder, name) if os.path.exists(folder / name) else None
+
+
+def _checked(folder: Path, name: str) -> Path:
+    return inside(folder, name, "the bundle")

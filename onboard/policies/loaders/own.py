@@ -22,7 +22,7 @@ def read(files: BundleFiles, _robot: RobotConfig, preset: str | None) -> Draft:
         PolicyError: not a mapping.
     """
     refuse_preset(preset, NAME)
-    path = files.folder / "contract.yaml"
+    path = files.contract_yaml or files.folder / "contract.yaml"
     data = read_yaml(path)
     if not isinstance(data, dict):
         raise PolicyError(f"{path}: expected keys and values, found {type(data).__name__}")

@@ -11,6 +11,7 @@ import yaml
 from onboard.configs.errors import ConfigError, PolicyError
 from onboard.configs.loader import apply_override, convert, read_yaml
 from onboard.configs.robot import RobotConfig
+from onboard.configs.untrusted import inside
 from onboard.policies.contract import Contract
 from onboard.policies.model import Model, read_model
 from onboard.policies.residual.contract import Network, Residual
@@ -69,7 +70,7 @@ def load_residual(
     for joint in config.joints:
         _check_joint(joint, robot, contract, str(path))
     names = dict.fromkeys(part.network.model for part in config.parts.values() if part.network is not None)
-    models = {name: read_model(path.parent / name) for name in names}
+    models = {name: read_model(inside(path.parent, name, f"{path.name}: network.model")) for name in names}
     for part in config.parts.values():
         if part.network is not None:
             _check_network(part.network, config, models[part.network.model], str(path))
