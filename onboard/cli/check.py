@@ -6,6 +6,7 @@ from typing import Literal
 
 from rich.console import Console
 
+from onboard.cli.check_replay import ReplayChecks
 from onboard.cli.check_report import checked_rows, result, show
 from onboard.cli.options import parse, write_json
 from onboard.cli.run_options import Policy, Repeated, arm, run_config
@@ -69,6 +70,8 @@ class Args:
     """How long the dry loop lasts."""
     minutes: float = 10.0
     """How long the planned run lasts."""
+    replay: str = ""
+    """Rollout of an earlier run of this policy: rebuild its observations here, bit by bit."""
     lowstate: bool = False
     """The run will record every LowState sample too."""
     tilt: bool = False
@@ -136,7 +139,8 @@ def _without_robot(plan: Plan, args: Args) -> list[Check]:
     timing = TimingChecks(
         policy, plan.config.period_ns, args.seconds, out, _bytes_per_s(policy, plan, args), args.minutes
     )
-    return [*PolicyChecks(policy, plan).checks(), *timing.checks()]
+    earlier = ReplayChecks(Path(args.replay), plan).checks() if args.replay else []
+    return [*PolicyChecks(policy, plan).checks(), *timing.checks(), *earlier]
 
 
 def _bytes_per_s(policy: BuiltPolicy, plan: Plan, args: Args) -> float:

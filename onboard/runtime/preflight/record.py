@@ -7,6 +7,7 @@ row refuses the run unless it is waived by name, and what was found goes into th
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -100,7 +101,7 @@ def plain_row(row: Row, waived: Iterable[str] = (), now_ns: int | None = None) -
         measured=finding.measured,
         advice=finding.advice,
         seconds=round(row.seconds, 3),
-        values={name: float(value) for name, value in finding.values.items()},
+        values={name: float(value) for name, value in finding.values.items() if math.isfinite(value)},
         time_ns=wall_clock_ns() if now_ns is None else now_ns,
         waived=row.name in waived,
     )
