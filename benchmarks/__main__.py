@@ -12,7 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import figures, table
+from benchmarks import figures, residual, table
 from benchmarks.rounds import PEERS, Job, Samples, Side, SideFailedError, find_peer, play
 from onboard.configs.errors import OnboardError
 from onboard.configs.robot import load_robot
@@ -32,17 +32,22 @@ def main() -> int:
         peer, skipped = choose_peer(options.peer)
         sides = make_sides(peer)
         samples = play(sides, job, options.rounds, terminal.print)
+        costs = residual.measure_all()
     except (OnboardError, SideFailedError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
     result = summarise(samples)
     show(terminal, result)
+    terminal.print(residual.table(costs))
     if skipped:
         terminal.print(f"skipped: the vendor's objects ({skipped})")
     if options.json:
         about = {"seconds": options.seconds, "rounds": options.rounds, "realtime": options.realtime}
         about |= {"policy": options.policy, "peer": peer[1] if peer else None, "skipped": skipped}
-        options.json.write_text(json.dumps({**about, "machine": machine(), **plain(result)}, indent=2) + "\n")
+        options.json.write_text(
+            json.dumps({**about, "machine": machine(), **plain(result | {"residual_us": costs})}, indent=2)
+            + "\n"
+        )
     return 0
 
 

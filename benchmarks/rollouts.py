@@ -5,7 +5,7 @@ does, in a process of its own so that its memory can be told.
 """
 
 import json
-import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -16,6 +16,7 @@ HOURS = 10
 ROWS_PER_HOUR = 180_000
 BATCH = 4096
 HISTORIES = (0, 10, 20)
+ROUNDS = 3
 
 
 def write(folder: Path, files: int = HOURS, rows: int = ROWS_PER_HOUR) -> list[Path]:
@@ -51,8 +52,13 @@ def read(paths: list[str], history: int, seed: int | None) -> dict[str, float]:
 
 
 def peak_mb() -> float:
-    """Largest memory that this process had in use so far, MiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    """Largest memory that this process had in use since it began, MiB; 0 where the system does not tell.
+
+    Not `ru_maxrss`, which a new process takes over from the one that started it.
+    """
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")), 0.0)
 
 
 def measure(paths: list[Path], history: int, seed: int | None) -> dict[str, float]:
@@ -73,18 +79,20 @@ def info(paths: list[Path]) -> float:
 
 
 def main() -> None:
-    """Print a table."""
+    """Print a table: medians of `ROUNDS` interleaved rounds."""
     with tempfile.TemporaryDirectory() as scratch:
         paths = write(Path(sys.argv[1] if len(sys.argv) > 1 else scratch))
+        jobs = [(history, seed) for history in HISTORIES for seed in (None, 0)]
+        rounds = [([measure(paths, *job) for job in jobs], info(paths)) for _ in range(ROUNDS)]
         print(f"{'history':>8} {'order':>9} {'rows/s':>10} {'index s':>8} {'index MB':>9} {'peak MB':>8}")
-        for history in HISTORIES:
-            for seed in (None, 0):
-                found = measure(paths, history, seed)
-                print(
-                    f"{history:>8} {'file' if seed is None else 'shuffled':>9} {found['rows_per_s']:>10.0f} "
-                    f"{found['index_s']:>8.2f} {found['index_mb']:>9.0f} {found['peak_mb']:>8.0f}"
-                )
-        print(f"onboard log info: {info(paths):.2f} s")
+        for number, (history, seed) in enumerate(jobs):
+            runs = [found[number] for found, _ in rounds]
+            middle = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+            print(
+                f"{history:>8} {'file' if seed is None else 'shuffled':>9} {middle['rows_per_s']:>10.0f} "
+                f"{middle['index_s']:>8.2f} {middle['index_mb']:>9.0f} {middle['peak_mb']:>8.0f}"
+            )
+        print(f"onboard log info: {statistics.median(seconds for _, seconds in rounds):.2f} s")
 
 
 if __name__ == "__main__":

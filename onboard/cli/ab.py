@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import tyro
+from rich import box
 from rich.console import Console as Terminal
 from rich.progress import Progress
-from rich.table import Table
+from rich.table import Column, Table
 
 from onboard.analysis.ab.experiment import ProtocolResult, experiment_json, judge_protocols
 from onboard.analysis.ab.metrics import make_subject
@@ -38,6 +39,8 @@ Without a reset in between: onboard run POLICY --residual r.yaml --arm blocks --
 
 ENDED = "the operator ended the experiment"
 EXIT_INTERRUPTED = 130
+WIDTH = 110
+"""Of a table that goes into a file."""
 
 
 @dataclass(frozen=True)
@@ -292,10 +295,12 @@ def _remarks(flown: list[Flown]) -> list[str]:
 
 
 def _show(results: list[ProtocolResult], notes: list[str]) -> None:
-    terminal = Terminal(file=sys.stderr)
+    terminal = Terminal(file=sys.stderr, width=None if sys.stderr.isatty() else WIDTH)
     for result in results:
         falls = ", ".join(f"{count} in {arm}" for arm, count in result.falls.items())
-        table = Table(*HEADS[:-1], title=f"{result.name}: {result.word}; falls: {falls}")
+        heads = (Column(HEADS[0], no_wrap=True), *HEADS[1:-1])
+        title = f"{result.name}: {result.word}; falls: {falls}"
+        table = Table(*heads, title=title, box=box.SIMPLE_HEAD, pad_edge=False)
         for verdict in result.verdicts:
             table.add_row(*cells(verdict)[:-1])
         terminal.print(table)

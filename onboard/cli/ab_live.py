@@ -81,8 +81,8 @@ def live_score(outcome: Outcome, protocol: str, slot: Slot, subject: Subject, pl
         return _uncounted(protocol, slot, "there is no rollout")
     try:
         (flown, *_) = recorded_episodes([Path(outcome.rollout)], subject, plan)
-    except RolloutError:
-        return _uncounted(protocol, slot, f"it never came to the policy: {outcome.end}")
+    except RolloutError as error:
+        return _uncounted(protocol, slot, str(error))
     score = replace(flown.score, protocol=protocol, block=slot.block, seed=slot.seed)
     return replace(flown, score=score)
 

@@ -15,6 +15,7 @@ from onboard.analysis.ab.metrics import COLUMNS, POLICY_COLUMNS, Subject, residu
 from onboard.analysis.ab.schedule import ArmName, Slot
 from onboard.analysis.ab.scores import Score
 from onboard.cli.ab_flights import Flown, default_pose, metrics_or_none
+from onboard.cli.log_replay import config_of
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Arm, Event, Mode, bits, names
 from onboard.logging.layout import SafetyFlag
@@ -24,6 +25,7 @@ from onboard.runtime.console import SCRIPT_OVER
 
 LAST_WORD_ROWS = 2
 """Rows after an episode that still tell why it ended; what a damped robot does then is nobody's fault."""
+_ARMS: dict[str, ArmName] = {"keep": "keep", "drop": "drop"}
 _PLACE = re.compile(r"(?P<protocol>.+) block (?P<block>\d+)")
 
 
@@ -68,8 +70,12 @@ def _of_file(path: Path, subject: Subject, plan: Plan) -> Iterator[Flown]:
         note = str(rollout.attributes.get("note", ""))
         place = _PLACE.fullmatch(note)
         protocol, block = (place["protocol"], int(place["block"])) if place else (note or "recorded", -1)
-        end = str(rollout.attributes["end_reason"])
-        for flown in _episodes(rollout, subject, plan):
+        end, arm = (str(rollout.attributes[name]) for name in ("end_reason", "arm"))
+        found = list(_episodes(rollout, subject, plan))
+        if place and not found and arm in _ARMS:
+            why = f"it never came to the policy: {end}"
+            yield Flown(Score(protocol, block, _ARMS[arm], 0, {}, aborted=why))
+        for flown in found:
             score = replace(flown.score, protocol=protocol, block=block)
             if place and not score.failed and not score.aborted and end != SCRIPT_OVER:
                 score = replace(score, aborted=f"the run ended early: {end}")
@@ -77,30 +83,38 @@ def _of_file(path: Path, subject: Subject, plan: Plan) -> Iterator[Flown]:
 
 
 def _episodes(rollout: Rollout, subject: Subject, plan: Plan) -> Iterator[Flown]:
+    """Whole stretches of one arm; of the others those that ended in a fall or a safety stop."""
     column = rollout.column
     arm, mode, episode, index = (column(name) for name in ("arm", "mode", "episode", "policy"))
+    place = column("step") // _block_ticks(rollout)
     for number, log in enumerate(rollout.policies):
         if log.name != plan.bundle.name:
             continue
         mine = (mode == Mode.POLICY) & (index == number) & np.isin(arm, (Arm.KEEP, Arm.DROP))
-        for at in _stretches(np.flatnonzero(mine), episode, arm):
-            yield _episode(rollout, log, at, subject, plan)
+        for at, whole in _stretches(np.flatnonzero(mine), episode, arm, place):
+            flown = _episode(rollout, log, at, subject, plan)
+            if whole or flown.score.failed:
+                yield flown
 
 
-def _stretches(rows: np.ndarray, episode: np.ndarray, arm: np.ndarray) -> list[np.ndarray]:
-    """Rows in parts of one episode and one arm each; of arms that change in a run, the whole ones.
+def _block_ticks(rollout: Rollout) -> int:
+    """Length of a stretch where arms alternate in the run; longer than any run elsewhere."""
+    if rollout.attributes["arm"] != "ab":
+        return 1 << 31
+    return max(1, round(config_of(rollout).block_s / rollout.period_s))
 
-    The last stretch of a run with blocks is as long as the run happened to be, so it is left out unless
-    its episode has no other.
+
+def _stretches(rows: np.ndarray, episode: np.ndarray, *others: np.ndarray) -> list[tuple[np.ndarray, bool]]:
+    """Rows in parts within which nothing of the given columns changes, and whether each is whole.
+
+    The last of several stretches of an episode is as long as the run happened to be.
     """
-    changes = np.flatnonzero((np.diff(episode[rows]) != 0) | (np.diff(arm[rows].astype(int)) != 0)) + 1
-    parts = [part for part in np.split(rows, changes) if part.size]
+    changed = [np.diff(column[rows].astype(np.int64)) != 0 for column in (episode, *others)]
+    parts = np.split(rows, np.flatnonzero(np.any(changed, axis=0)) + 1)
+    parts = [part for part in parts if part.size]
     own = [int(episode[part[0]]) for part in parts]
-    return [
-        part
-        for k, part in enumerate(parts)
-        if own.count(own[k]) == 1 or (k + 1 < len(parts) and own[k + 1] == own[k])
-    ]
+    whole = [own.count(e) == 1 or own[k + 1 : k + 2] == [e] for k, e in enumerate(own)]
+    return list(zip(parts, whole, strict=True))
 
 
 def _episode(rollout: Rollout, log: PolicyLog, at: np.ndarray, subject: Subject, plan: Plan) -> Flown:

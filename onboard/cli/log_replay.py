@@ -65,7 +65,7 @@ def run(argv: list[str]) -> int:
     result: dict[str, Any] = {"file": str(args.file), "policies": [], "drift": {}}
     lines: list[str] = []
     with Rollout(args.file, check=not args.unchecked) as rollout:
-        config = _config(rollout)
+        config = config_of(rollout)
         policies = _policies(rollout, args, config)
         found = [replay(rollout, index, policy) for index, policy in policies.items()]
         result["policies"] = [{**asdict(parity), "holds": parity.holds} for parity in found]
@@ -82,7 +82,7 @@ def run(argv: list[str]) -> int:
     return 0 if all(parity.holds for parity in ran) and (ran or args.sim != "none") else EXIT_DIFFERS
 
 
-def _config(rollout: Rollout) -> RunConfig:
+def config_of(rollout: Rollout) -> RunConfig:
     """What the run was told."""
     texts = json.loads(str(rollout.attributes["config"]))
     try:

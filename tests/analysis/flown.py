@@ -18,6 +18,11 @@ SEND_NS = 80_000
 
 def write_flight(flight: Flight, folder: Path, lost: tuple[int, int] | None = None) -> Path:
     """The rollout of a flight; records first..last of `lost` (from 1) are missing."""
+    return convert(write_journal(flight, folder, lost))
+
+
+def write_journal(flight: Flight, folder: Path, lost: tuple[int, int] | None = None) -> Path:
+    """The journal of a flight."""
     rows = np.array(flight.rows)
     table = np.zeros(len(rows), journal_dtype(rows.dtype))
     for name in rows.dtype.names or ():
@@ -27,4 +32,4 @@ def write_flight(flight: Flight, folder: Path, lost: tuple[int, int] | None = No
     table["gateway_state"] = np.where(tracking, GatewayState.PASSING, GatewayState.DAMPING)
     info = run_info(flight.plan, [flight.policy])
     folder.mkdir(exist_ok=True)
-    return convert(journal(folder, table, run=info, lost=lost))
+    return journal(folder, table, run=info, lost=lost)

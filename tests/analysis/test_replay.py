@@ -16,7 +16,7 @@ from onboard.configs.errors import LinkError, RolloutError
 from onboard.logging.rollout import Rollout
 from onboard.policies.estimators.provider import EXTERNAL, LEG_ODOMETRY
 from onboard.policies.policy import Policy
-from tests.analysis.flown import write_flight
+from tests.analysis.flown import write_flight, write_journal
 from tests.policies.models import ROBOT
 from tests.runtime.flight import Flight, plan
 from tests.runtime.watched import Watched, playground
@@ -107,6 +107,20 @@ def test_rows_behind_lost_records_are_left_out(flight: Flight, tmp_path: Path) -
         found = replay(rollout, 0, policy())
     assert found.rows == 39
     assert found.left_out > 70
+    assert found.holds
+
+
+def test_what_a_cut_journal_still_holds_replays(flight: Flight, tmp_path: Path) -> None:
+    path = write_journal(flight, tmp_path)
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size * 2 // 3)
+    with Rollout(path) as rollout:
+        assert rollout.completeness == "truncated"
+        assert len(rollout) < len(flight.rows)
+        found = replay(rollout, 0, policy())
+    assert found.rows > 50
+    assert found.left_out == 0
+    assert found.obs.largest == 0.0
     assert found.holds
 
 

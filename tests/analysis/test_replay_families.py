@@ -52,8 +52,11 @@ def test_a_familys_rollout_rebuilds_its_observations(family: dict[str, str], tmp
     assert found.obs.largest == 0.0
 
 
-@pytest.mark.parametrize("feedback", ["base", "combined"])
-def test_a_residual_changes_nothing_about_that(feedback: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arm", "feedback"),
+    [("keep", "base"), ("keep", "combined"), ("shadow", "base"), ("blocks", "combined")],
+)
+def test_a_residual_changes_nothing_about_that(arm: str, feedback: Any, tmp_path: Path) -> None:
     walker = shared_policy({"policy": "unitree_rl_lab_velocity"})
     joint = "left_ankle_pitch_joint"
     residual = Residual(
@@ -67,7 +70,8 @@ def test_a_residual_changes_nothing_about_that(feedback: Any, tmp_path: Path) ->
         feedback=feedback,
     )
     path = write_residual(residual, tmp_path / "ankle.yaml")
-    (found,) = fly(tmp_path, WALK, residual=str(path), arm="keep", **walker)
+    steps = (WALK, Step(for_s=1.5)) if arm == "blocks" else (WALK,)
+    (found,) = fly(tmp_path, *steps, residual=str(path), arm=arm, block_s=1.0, **walker)
     assert found.holds, (found.obs, found.action)
     with Rollout(next(tmp_path.glob("*.h5"))) as rollout:
         assert np.abs(rollout.policies[0].column("action_residual")).max() > 0.01

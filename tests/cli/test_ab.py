@@ -4,20 +4,24 @@ import io
 import json
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import yaml
 
 from onboard.analysis.ab.metrics import make_subject
 from onboard.analysis.ab.schedule import Slot
+from onboard.analysis.ab.scores import Score
 from onboard.cli import ab, ab_live
 from onboard.cli.ab_flights import fly
 from onboard.cli.ab_protocols import choose_protocols
-from onboard.cli.ab_recorded import _stretches, recorded_episodes
+from onboard.cli.ab_recorded import _episodes, _stretches, recorded_episodes
 from onboard.cli.recorded_trial import RecordedTrial
 from onboard.cli.run_options import run_config
 from onboard.configs.errors import ConfigError, LinkError, OnboardError, RolloutError
-from onboard.configs.events import Arm
+from onboard.configs.events import Arm, Mode
+from onboard.logging.layout import SafetyFlag
+from onboard.logging.rollout import Rollout
 from onboard.runtime.assembly import Plan, make_plan
 from onboard.runtime.launch import Outcome
 from tests.runtime.flight import POLICY
@@ -186,12 +190,43 @@ def test_options_that_contradict_each_other(
         ab.run([POLICY, "--residual", "r.yaml", *options])
 
 
-def test_stretches_of_one_run_are_episodes_and_the_last_is_left_out() -> None:
+def lengths(*columns: np.ndarray) -> list[tuple[int, bool]]:
     rows = np.arange(10, 30)
-    episode, arm = np.zeros(40, int), np.repeat([Arm.KEEP, Arm.DROP, Arm.DROP, Arm.KEEP], 10)
-    arm[10:18], arm[18:24], arm[24:] = Arm.KEEP, Arm.DROP, Arm.KEEP
-    assert [part.tolist() for part in _stretches(rows, episode, arm)] == [[*range(10, 18)], [*range(18, 24)]]
-    whole = np.full(40, int(Arm.KEEP))
-    assert len(_stretches(rows, episode, whole)) == 1
+    return [(len(part), whole) for part, whole in _stretches(rows, *columns)]
+
+
+def test_stretches_of_one_run_are_episodes_and_the_last_is_not_whole() -> None:
+    episode, arm = np.zeros(40, int), np.full(40, int(Arm.KEEP))
+    assert lengths(episode, arm) == [(20, True)]
+    arm[18:24] = Arm.DROP
+    assert lengths(episode, arm) == [(8, True), (6, True), (6, False)]
     episode[20:] = 1
-    assert [len(part) for part in _stretches(rows, episode, whole)] == [10, 10]
+    assert lengths(episode, np.full(40, int(Arm.KEEP))) == [(10, True), (10, True)]
+
+
+def test_two_stretches_of_the_same_arm_in_a_row_are_two_episodes() -> None:
+    place = np.repeat(np.arange(8), 5)
+    arm = np.array([Arm.KEEP, Arm.DROP, Arm.DROP, Arm.KEEP, Arm.DROP, Arm.KEEP, Arm.KEEP, Arm.DROP])[place]
+    assert lengths(np.zeros(40, int), arm, place) == [(5, True), (5, True), (5, True), (5, False)]
+
+
+def test_arms_in_blocks_of_one_run(residual: Path, tmp_path: Path) -> None:
+    """A fall in the stretch that the run's end cut short is the worst outcome too, and not left out."""
+    plan = planned(residual, "keep")
+    config = run_config(policy=POLICY, residual=str(residual), arm="blocks", block_s=1.0, gantry=True)
+    script = choose_protocols(("slow",), plan, 5.6)["slow"]
+    trial = RecordedTrial(make_plan(config), script, (), tmp_path)
+    rollout = Path(trial.run(lambda done_s: None)["rollout"])
+
+    def scores() -> list[Score]:
+        with Rollout(rollout, check=False) as opened:
+            found = _episodes(opened, make_subject(plan.bundle, plan.robot), plan)
+            return [each.score for each in found]
+
+    before = scores()
+    assert [score.seconds for score in before] == pytest.approx([1.0] * 5)
+    assert before[1].arm == before[2].arm != before[0].arm
+    with h5py.File(rollout, "r+") as file:
+        last = np.flatnonzero(file["rollout/mode"][:] == Mode.POLICY)[-1]
+        file["rollout/safety_flag"][last + 1] = SafetyFlag.FALL
+    assert [score.fell for score in scores()] == [False] * 5 + [True]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from onboard.cli import ab
+from onboard.cli import ab, log_replay
 from onboard.cli.sim_process import SimProcess
 from onboard.logging.rollout import Rollout
 from onboard.runtime.free_domain import free_domain_id
@@ -93,7 +93,9 @@ def operator(arguments: list[str], folder: Path) -> Iterator[Operator]:
 
 
 def judged(residual: Path, files: list[Path], folder: Path) -> dict[str, Any]:
-    """`onboard ab --from` on rollouts."""
+    """`onboard ab --from` on rollouts, which must replay bit by bit too."""
+    for file in files:
+        assert log_replay.run([str(file)]) == 0, file
     options = ["--from", *map(str, files), "--out", str(folder), "--json", str(folder / "from.json")]
     folder.mkdir()
     assert ab.run([POLICY, "--residual", str(residual), *options]) == 0

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from onboard.cli import log_replay
 from onboard.cli.sim_process import SimProcess
 from onboard.configs.events import Mode, names
 from onboard.runtime import idl
@@ -88,6 +89,7 @@ class RealRun:
         self.folder = folder
         self.sim = sim
         self.tap = tap
+        self._program = program
         (folder / "script.yaml").write_text(script)
         arguments = [
             "run",
@@ -197,7 +199,10 @@ class RealRun:
         os.kill(self.child(module) if module else self.pid, number)
 
     def end(self) -> tuple[int, dict[str, Any]]:
-        """Wait for the end; exit code and JSON result ({} when there is none)."""
+        """Wait for the end; exit code and JSON result ({} when there is none).
+
+        Whatever the end was: what a policy saw and said must come out of the rollout again.
+        """
         until = time.monotonic() + PATIENCE_S
         while self._process.poll() is None:
             assert time.monotonic() < until, "the run did not end"
@@ -206,7 +211,10 @@ class RealRun:
             time.sleep(0.005)
         self.tap.listen()
         path = self.folder / "run.json"
-        return self._process.returncode, json.loads(path.read_text()) if path.exists() else {}
+        result = json.loads(path.read_text()) if path.exists() else {}
+        if self._program == "onboard" and result.get("rows") and result["rollout"]:
+            assert log_replay.run([result["rollout"]]) == 0, "the rollout does not replay"
+        return self._process.returncode, result
 
     def errors(self) -> str:
         """What the run wrote to standard error."""
