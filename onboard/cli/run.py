@@ -8,6 +8,7 @@ from onboard.cli.options import parse, write_json
 from onboard.cli.run_options import Policy, Repeated, also, arm, run_config
 from onboard.cli.run_report import read_summary, run_result, show
 from onboard.cli.teller import Teller
+from onboard.configs.events import Tier
 from onboard.configs.loader import apply_override
 from onboard.configs.run import RunConfig
 from onboard.configs.script import load_script
@@ -98,7 +99,11 @@ def run(argv: list[str]) -> int:
     plan = make_plan(_config(args))
     teller = Teller()
     keyboard = Keyboard() if args.keyboard else None
-    console = Console(Script(load_script(args.script)) if args.script else None, keyboard)
+    console = Console(
+        Script(load_script(args.script)) if args.script else None,
+        keyboard,
+        terminal_ends=plan.safety.events["TERMINAL_LOST"].severity >= Tier.SETTLE,
+    )
     for note in plan.notes:
         teller(f"note: {note}")
     if keyboard is not None:

@@ -1,7 +1,8 @@
 """Where the operator's wishes reach the parent: signals, the keyboard, a script.
 
 SIGINT, SIGTERM and SIGTSTP ask for a stop in order, a second SIGINT damps at once, SIGHUP means that
-the terminal is gone. The children run in sessions of their own and never see them.
+the terminal is gone. The children run in sessions of their own and never see them. What a lost terminal
+leads to is the safety table's to say (TERMINAL_LOST); keys that gave a velocity give none any more.
 """
 
 import contextlib
@@ -38,15 +39,24 @@ class Desk(Protocol):
 class Console:
     """Collects wishes and passes them on; `look` is called every few milliseconds.
 
+    Args:
+        script: plays the operator.
+        keyboard: keys of a terminal.
+        terminal_ends: a lost terminal ends the run, once the safety table's tier has been reached; false
+            where the table only warns of it.
+
     Attributes:
         end: what asked for the end of the run, "" while nothing has.
         failed: the script gave up.
         interrupted: a signal asked for the end, or the terminal is gone.
     """
 
-    def __init__(self, script: Script | None = None, keyboard: Keyboard | None = None) -> None:
+    def __init__(
+        self, script: Script | None = None, keyboard: Keyboard | None = None, *, terminal_ends: bool = True
+    ) -> None:
         self._script = script
         self._keyboard = keyboard
+        self._terminal_ends = terminal_ends
         self._interrupts = 0
         self._signals: list[int] = []
         self.end = ""
@@ -81,8 +91,7 @@ class Console:
             number = self._signals.pop(0)
             self.interrupted = True
             if number == signal.SIGHUP:
-                self._finish(desk, "terminal_lost", "the terminal is gone")
-                desk.request("stop_request")
+                self._lose_terminal(desk)
                 continue
             self._interrupts += number == signal.SIGINT
             twice = self._interrupts > 1
@@ -112,9 +121,17 @@ class Console:
             vx, vy, wz = keyboard.velocity
             desk.set_velocity((vx, vy, wz))
         if keyboard.lost:
-            self._keyboard = None
-            self._finish(desk, "terminal_lost", "the terminal is gone")
-            desk.request("stop_request")
+            self._lose_terminal(desk)
+
+    def _lose_terminal(self, desk: Desk) -> None:
+        if self._keyboard is not None and self._keyboard.used:
+            desk.set_velocity((0.0, 0.0, 0.0))
+        self._keyboard = None
+        if not self._terminal_ends:
+            desk.request("terminal_lost")
+            return
+        self._finish(desk, "terminal_lost", "the terminal is gone")
+        desk.request("stop_request")
 
     def _finish(self, desk: Desk, request: str, why: str) -> None:
         self.end = why if not self.end or request != "stop_request" else self.end

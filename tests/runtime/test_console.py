@@ -62,6 +62,21 @@ def test_a_hang_up_means_that_the_terminal_is_gone() -> None:
     assert desk.requests == ["terminal_lost", "stop_request"]
 
 
+def test_a_lost_terminal_stops_what_its_keys_asked_for_and_ends_the_run_unless_it_only_warns() -> None:
+    for ends, requests in ((True, ["terminal_lost", "stop_request"]), (False, ["terminal_lost"])):
+        keyboard, desk = Keyboard(0), Desk()
+        keyboard.feed("w")
+        console = Console(keyboard=keyboard, terminal_ends=ends)
+        console.look(desk, 0, Mode.POLICY)
+        assert desk.velocity == (0.1, 0.0, 0.0)
+        keyboard.lost = True
+        console.look(desk, 10, Mode.POLICY)
+        console.look(desk, 20, Mode.POLICY)
+        assert desk.velocity == (0.0, 0.0, 0.0)
+        assert desk.requests == requests
+        assert bool(console.end) is ends
+
+
 def test_the_handlers_are_given_back() -> None:
     before = signal.getsignal(signal.SIGTERM)
     with Console().signals():
