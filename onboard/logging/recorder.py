@@ -42,7 +42,7 @@ from onboard.runtime import realtime
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.external_pose import DdsPoses, UdpPoses
 from onboard.runtime.idl import LOW_STATE_TOPIC, LowState
-from onboard.runtime.ports import CONTROL, GATEWAY, OPERATOR, RECORDER
+from onboard.runtime.ports import CONTROL, GATEWAY, OPERATOR, RECORDER, open_shared
 from onboard.runtime.shm import Shared
 
 PERIOD_S = 0.02
@@ -240,7 +240,7 @@ def main(
 
 
 def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
-    shared = Shared.open(options.shm)
+    shared = open_shared(options.shm)
     with contextlib.ExitStack() as stack:
         stack.callback(shared.close)
         if not options.journal.exists() and rollout_path(options.journal).exists():

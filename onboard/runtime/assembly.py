@@ -1,5 +1,6 @@
 """Builds the parts of a run from its configuration; the same way for a robot and in lock-step."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -73,6 +74,16 @@ class Plan:
     def safety(self) -> SafetyConfig:
         """The table while the first policy is in charge."""
         return self.tables[0]
+
+    @property
+    def fingerprint(self) -> str:
+        """Of everything read from files, defaults and overrides included: equal where it was read alike."""
+        read = [msgspec.json.encode(part) for part in (self.robot, self.tables)]
+        read += [msgspec.json.encode(bundle.contract) for bundle in self.bundles]
+        read += [digest.encode() for bundle in self.bundles for digest in bundle.model_paths.values()]
+        if self.residual is not None:
+            read += [self.residual.text.encode(), *(d.encode() for d in self.residual.sha256.values())]
+        return hashlib.sha256(b"\0".join(read)).hexdigest()
 
     @property
     def at_hand(self) -> list[str]:

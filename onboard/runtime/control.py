@@ -1,6 +1,6 @@
 """The control process: state in, target out, 50 times a second.
 
-    python -m onboard.runtime.control --shm FILE --config JSON --wake FD [--realtime]
+    python -m onboard.runtime.control --shm FILE --config JSON --fingerprint HEX --wake FD [--realtime]
 
 It never publishes, never prints while the loop runs, never opens a file there, and never waits for
 another process.
@@ -21,13 +21,13 @@ from onboard.configs.robot import RobotConfig
 from onboard.configs.run import RunConfig
 from onboard.policies.estimators.provider import FROM_RECORDER
 from onboard.runtime import realtime
-from onboard.runtime.assembly import build_loop, make_plan
+from onboard.runtime.assembly import Plan, build_loop, make_plan
 from onboard.runtime.children import child_main
 from onboard.runtime.clock import GridClock
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.dds_link import DdsLink
 from onboard.runtime.loop import ControlLoop
-from onboard.runtime.ports import CONTROL, OPERATOR
+from onboard.runtime.ports import CONTROL, OPERATOR, open_shared
 from onboard.runtime.rehearsal import LastMoment, Rehearsal
 from onboard.runtime.shm import Shared
 from onboard.runtime.watch import SharedWatch
@@ -81,13 +81,14 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="onboard.runtime.control", description=__doc__)
     parser.add_argument("--shm", required=True)
     parser.add_argument("--config", required=True, help="RunConfig as JSON")
+    parser.add_argument("--fingerprint", required=True, help="of the plan as the parent read it")
     parser.add_argument("--wake", type=int, required=True, help="eventfd that wakes the gateway")
     parser.add_argument("--realtime", action="store_true")
     options = parser.parse_args(argv)
     for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP):
         signal.signal(ignored, signal.SIG_IGN)  # the parent decides
     config = msgspec.json.decode(options.config, type=RunConfig)
-    shared = Shared.open(Path(options.shm))
+    shared = open_shared(Path(options.shm))
     with DdsDomain(config.domain, config.interface) as dds:
         _fly(config, shared, dds, options)
     return 0
@@ -95,6 +96,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Namespace) -> None:
     plan = make_plan(config)
+    check_fingerprint(plan, options.fingerprint)
     link = DdsLink(dds, None if config.dry else GatewaySlot(shared, options.wake))
     clock = GridClock(config.period_ns, int(config.timing.spin_us * 1000))
     loop = build_loop(
@@ -132,6 +134,19 @@ def _fly(config: RunConfig, shared: Shared, dds: DdsDomain, options: argparse.Na
         loop.run(after_tick)
     finally:
         link.close()
+
+
+def check_fingerprint(plan: Plan, expected: str) -> None:
+    """Make sure that what is flown is what the parent checked and wrote into the rollout.
+
+    Raises:
+        SafetyRefusalError: a file changed between the two readings.
+    """
+    if plan.fingerprint != expected:
+        raise SafetyRefusalError(
+            "a file of this run (robot, safety table, policy or residual) was changed while the run was "
+            "starting, so it is not what was checked; start it again"
+        )
 
 
 def check_machine(robot: RobotConfig, reported: int) -> None:

@@ -28,7 +28,7 @@ from onboard.runtime.dds import DdsDomain
 from onboard.runtime.gateway_core import Core, GatewayConfig, GatewayState, Inputs, make_config, step
 from onboard.runtime.idl import LowCmd, LowState
 from onboard.runtime.link import COMMAND, State
-from onboard.runtime.ports import GATEWAY, OPERATOR, SENT
+from onboard.runtime.ports import GATEWAY, OPERATOR, SENT, open_shared
 from onboard.runtime.remote import keys
 from onboard.runtime.shm import Shared
 from onboard.runtime.wire import LowCmdWriter, LowStateDecoder
@@ -198,7 +198,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _serve(options: argparse.Namespace) -> int:
     description = load_robot(options.robot)
-    shared = Shared.open(Path(options.shm))
+    shared = open_shared(Path(options.shm))
     with DdsDomain(options.domain, options.interface) as dds:
         robot = Robot(dds, description)
         _listen(robot)

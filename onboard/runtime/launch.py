@@ -1,5 +1,6 @@
 """From a run's configuration to its end: checks, processes, result."""
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from onboard.logging.layout import SafetyFlag, journal_dtype
 from onboard.logging.run_info import RunInfo
 from onboard.policies.estimators.provider import check_providers
 from onboard.runtime.assembly import Plan, record_type, run_info
+from onboard.runtime.claim import sole_run
 from onboard.runtime.console import Console
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.dds_link import DdsLink
@@ -86,7 +88,10 @@ def launch(
     admission = admit(plan)
     for note in admission.notes:
         say(note)
-    with DdsDomain(config.domain, config.interface) as dds:
+    with contextlib.ExitStack() as stack:
+        if not config.dry:
+            stack.enter_context(sole_run(config.domain, config.interface))
+        dds = stack.enter_context(DdsDomain(config.domain, config.interface))
         policies = plan.policies()
         record, info = record_type(policies), run_info(plan, policies, admission.text)
         del policies
@@ -139,7 +144,7 @@ def _run(
         "-m",
         "onboard.runtime.recording",
         "--robot",
-        config.robot,
+        msgspec.json.encode(plan.robot).decode(),
         "--shm",
         str(shared.path),
         "--journal",

@@ -245,7 +245,8 @@ class Parent:
         self._recorder = self._start_recorder()
         self._await(self._recorder, "recorder")
         text = msgspec.json.encode(config).decode()
-        arguments = ["-m", CONTROL_MODULE, *common, "--config", text]
+        fingerprint = ["--fingerprint", self._plan.fingerprint]
+        arguments = ["-m", CONTROL_MODULE, *common, "--config", text, *fingerprint]
         self._control = Child("control", arguments, (self._wake,))
         self._await(self._control, "control")
 

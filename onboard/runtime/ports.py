@@ -13,10 +13,12 @@ run       parent    status                   what runs, written once
 ```
 """
 
+from pathlib import Path
+
 import numpy as np
 
 from onboard.runtime.link import COMMAND
-from onboard.runtime.shm import Layout
+from onboard.runtime.shm import Layout, Shared, ShmError
 
 TEXT = "S160"
 """One line of text, for reasons."""
@@ -152,13 +154,32 @@ RUN = np.dtype(
 
 def run_layout(record: np.dtype) -> Layout:
     """Rings of one run; `record` is the row type of its policies. 30 s of rows fit."""
-    return {
-        "command": (COMMAND, 8),
-        "sent": (SENT, 4096),
-        "record": (record, 1500),
-        "control": (CONTROL, 4),
-        "gateway": (GATEWAY, 4),
-        "recorder": (RECORDER, 4),
-        "operator": (OPERATOR, 4),
-        "run": (RUN, 1),
-    }
+    return {**_FIXED, "record": (record, 1500)}
+
+
+def open_shared(path: Path, *, read_only: bool = False) -> Shared:
+    """Map the shared memory of a run of this version; arguments as of `Shared.open`.
+
+    Raises:
+        ShmError: missing, or its rings are not those of this version.
+    """
+    shared = Shared.open(path, read_only=read_only)
+    wrong = [name for name, entry in _FIXED.items() if shared.layout.get(name) != entry]
+    if wrong or "record" not in shared.layout:
+        shared.close()
+        raise ShmError(
+            f"{path}: made by another version of onboard (it differs in {', '.join(wrong) or 'record'}); "
+            "use the version that started this run, or end the run and start it again with this one"
+        )
+    return shared
+
+
+_FIXED: Layout = {
+    "command": (COMMAND, 8),
+    "sent": (SENT, 4096),
+    "control": (CONTROL, 4),
+    "gateway": (GATEWAY, 4),
+    "recorder": (RECORDER, 4),
+    "operator": (OPERATOR, 4),
+    "run": (RUN, 1),
+}

@@ -169,13 +169,11 @@ class Shared:
                 mapping = mmap.mmap(file.fileno(), 0, access=access)
         except (OSError, ValueError) as error:
             raise ShmError(f"{path}: no shared memory of a run there ({error})") from error
-        if mapping[:8] != MAGIC:
+        try:
+            return cls(path, mapping, _read_layout(mapping))
+        except (ValueError, TypeError, AttributeError, struct.error) as error:
             mapping.close()
-            raise ShmError(f"{path}: not shared memory of this version of onboard")
-        length = struct.unpack("<I", mapping[8:12])[0]
-        raw = json.loads(mapping[12 : 12 + length])
-        layout = {name: (dtype_from_json(descr), slots) for name, (descr, slots) in raw.items()}
-        return cls(path, mapping, layout)
+            raise ShmError(f"{path}: not shared memory of this version of onboard") from error
 
     def close(self) -> None:
         """Unmap; the file stays for the others."""
@@ -221,6 +219,19 @@ def _header(layout: Layout) -> bytes:
     if len(text) + 12 > HEADER_BYTES:
         raise ShmError("the layout's description does not fit the header")
     return MAGIC + struct.pack("<I", len(text)) + text
+
+
+def _read_layout(mapping: mmap.mmap) -> Layout:
+    """The rings of a mapping as its header tells them. Raises ValueError and the like where it is none."""
+    if mapping[:8] != MAGIC:
+        raise ValueError("no header")
+    length = struct.unpack("<I", mapping[8:12])[0]
+    raw = json.loads(mapping[12 : 12 + length])
+    layout = {name: (dtype_from_json(descr), int(slots)) for name, (descr, slots) in raw.items()}
+    size = HEADER_BYTES + sum(_align(Ring.size(*entry)) for entry in layout.values())
+    if size != len(mapping) or any(slots < 1 for _, slots in layout.values()):
+        raise ValueError("the file is not as long as its rings")
+    return layout
 
 
 def _stride(dtype: np.dtype) -> int:

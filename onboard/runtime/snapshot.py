@@ -15,8 +15,8 @@ from onboard.configs.events import Arm, Mode, Tier, names
 from onboard.configs.robot import RobotConfig, load_robot
 from onboard.runtime.gateway_core import GatewayState, Reason
 from onboard.runtime.parent import Statuses
-from onboard.runtime.ports import RUN
-from onboard.runtime.shm import Shared, ShmError, default_folder
+from onboard.runtime.ports import RUN, open_shared
+from onboard.runtime.shm import ShmError, default_folder
 
 TIMED_ROWS = 50
 """Ticks that the timing figures look back: one second."""
@@ -57,7 +57,7 @@ class RunView:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._shared = Shared.open(path, read_only=True)
+        self._shared = open_shared(path, read_only=True)
         run = np.zeros((), RUN)
         if not self._shared["run"].latest(run):
             raise ShmError(f"{path}: the run has only just begun; try again")

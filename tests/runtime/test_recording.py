@@ -2,14 +2,20 @@
 
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
+from onboard.configs.robot import load_robot
 from onboard.logging.estimation import EstimatorFeed
 from onboard.logging.lowstate import LowStateListener
 from onboard.runtime.ports import RECORDER
 from onboard.runtime.recording import estimator
 from onboard.runtime.wire import LowStateEncoder
 from tests.runtime.flight import Flight
+
+
+def described(name: str) -> str:
+    return msgspec.json.encode(load_robot(name)).decode()
 
 
 class Message(NamedTuple):
@@ -29,7 +35,7 @@ def test_a_walk_over_the_wire_ends_in_the_port() -> None:
 
     flight.link.after_step = send
     flight.walk(0.5, ticks=200)
-    made = estimator("g1_29dof")
+    made = estimator(described("g1_29dof"))
     assert made is not None
     feed, status = EstimatorFeed(made), np.zeros((), RECORDER)
     LowStateListener(Box(messages), None, feed).poll(flight.link.now_ns)
@@ -53,4 +59,4 @@ class Box:
 
 
 def test_a_robot_without_a_table_of_links_has_no_estimator() -> None:
-    assert estimator("g1_23dof") is None
+    assert estimator(described("g1_23dof")) is None

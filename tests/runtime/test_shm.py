@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from onboard.runtime.link import COMMAND
-from onboard.runtime.ports import run_layout
+from onboard.runtime.ports import open_shared, run_layout
 from onboard.runtime.shm import HEADER_BYTES, Ring, Shared, ShmError, dtype_from_json, dtype_to_json
 
 ROW = np.dtype([("a", "<u8"), ("b", "<f4", 5), ("c", "<i2", (3, 2))])
@@ -87,6 +87,27 @@ def test_two_runs_never_share_a_name(tmp_path: Path) -> None:
     assert first.path != second.path
     first.close()
     second.close()
+
+
+def test_a_mapping_of_another_version_is_refused_and_says_in_what_it_differs(tmp_path: Path) -> None:
+    layout = run_layout(ROW)
+    ours = Shared.create(layout, tmp_path)
+    open_shared(ours.path).close()
+    other = Shared.create({**layout, "control": (ROW, 4)}, tmp_path)
+    with pytest.raises(ShmError, match=r"another version of onboard \(it differs in control\)"):
+        open_shared(other.path)
+    del layout["record"]
+    with pytest.raises(ShmError, match="differs in record"):
+        open_shared(Shared.create(layout, tmp_path).path)
+
+
+@pytest.mark.parametrize("bytes_left", [HEADER_BYTES + 100, 40, 8])
+def test_a_mapping_that_was_cut_short_is_refused(tmp_path: Path, bytes_left: int) -> None:
+    path = Shared.create({"one": (ROW, 4)}, tmp_path).path
+    with path.open("r+b") as file:
+        file.truncate(bytes_left)
+    with pytest.raises(ShmError, match="not shared memory of this version"):
+        Shared.open(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"something else", bytes(HEADER_BYTES)])
