@@ -1,8 +1,10 @@
 """A simulated robot as a child process, driven by lines on its standard input."""
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -18,9 +20,12 @@ class SimProcess:
     Args:
         arguments: of the verb.
         summary: file for its figures.
+        environment: variables to add to this process's own.
     """
 
-    def __init__(self, arguments: list[str], summary: Path) -> None:
+    def __init__(
+        self, arguments: list[str], summary: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._summary = summary
         command = [
             sys.executable,
@@ -40,6 +45,7 @@ class SimProcess:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            env={**os.environ, **(environment or {})},
         )
 
     def __enter__(self) -> "SimProcess":

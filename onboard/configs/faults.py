@@ -17,14 +17,14 @@ class Fault(Struct, frozen=True, forbid_unknown_fields=True):
     """The fault, in words."""
     noticed_by: str
     """Who notices it, and how."""
-    tier: Literal["none", "warn", "settle", "hold", "damp"]
-    """What follows; `none` goes on as if nothing had happened."""
+    tier: Literal["none", "warn", "settle", "hold", "damp", "refuse"]
+    """What follows; `none` goes on as if nothing had happened, `refuse` means that the run does not start."""
     log: str
     """The safety event, or the part of the run's last word, that the log then holds; "" for none."""
     where: Where
     """How its test injects it: into a loop in lock-step, or into a whole run's processes."""
     limit_ms: Annotated[float, Meta(gt=0)] | None = None
-    """Longest time from the fault to the tier."""
+    """Longest time from the fault to the tier; for power loss, the most that the rollout may lack."""
     exit_code: int | None = None
     """Of `onboard run`; None where the run goes on until the operator ends it."""
     sim: str = ""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,6 +85,8 @@ class RealRun:
         tap: Tap,
         *extra: str,
         program: str = "onboard",
+        environment: Mapping[str, str] | None = None,
+        stdin: int | None = None,
     ) -> None:
         self.folder = folder
         self.sim = sim
@@ -104,10 +106,11 @@ class RealRun:
         arguments += ["--script", str(folder / "script.yaml"), "--json", str(folder / "run.json"), *extra]
         self._process = subprocess.Popen(
             [sys.executable, "-m", program, *arguments],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, **(environment or {})},
         )
         self.pid = self._process.pid
         self._pressed_s = 0.0
@@ -194,7 +197,7 @@ class RealRun:
                 return int(status.parent.name)
         raise AssertionError(f"no child {module}")
 
-    def signal(self, number: signal.Signals, module: str = "") -> None:
+    def signal(self, number: int, module: str = "") -> None:
         """Send a signal to the parent, or to the child that runs a module."""
         os.kill(self.child(module) if module else self.pid, number)
 
@@ -253,14 +256,22 @@ def real_run(
     gantry_m: float = 0.9,
     program: str = "onboard",
     sim_options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    sim_environment: Mapping[str, str] | None = None,
+    stdin: int | None = None,
 ) -> Iterator[RealRun]:
-    """A robot on the gantry and a run that releases and commands it."""
+    """A robot on the gantry and a run that releases and commands it.
+
+    The environments are added to this process's own, for the run's processes and the simulator's.
+    """
     plan()  # skips where the policy is not installed
     with free_domain_id() as domain, DdsDomain(domain, "lo") as dds:
         hanging = ["--domain", str(domain), "--gantry", "--start-pose", "crouch"]
         hanging += ["--set", f"gantry.height_m={gantry_m}", *sim_options]
-        with SimProcess(hanging, folder / "sim.json") as sim:
-            run = RealRun(folder, script, sim, Tap(dds), *extra, program=program)
+        with SimProcess(hanging, folder / "sim.json", sim_environment) as sim:
+            run = RealRun(
+                folder, script, sim, Tap(dds), *extra, program=program, environment=environment, stdin=stdin
+            )
             try:
                 yield run
             finally:
