@@ -66,6 +66,7 @@ class Gap(Struct, frozen=True, forbid_unknown_fields=True):
     mass_kg: dict[str, Number]
     imu_rotation_rad: ImuRotation
     quat_order: Literal["wxyz", "xyzw"]
+    wiring: dict[str, str]
 
 
 class SimConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -124,3 +125,46 @@ def per_joint(
             )
         out[hit] = value
     return out
+
+
+def wired(wiring: Mapping[str, str], robot: RobotConfig) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Whose motor each joint's commands reach, and which way round.
+
+    Args:
+        wiring: `gap.wiring`; see the YAML.
+        robot: whose joints.
+
+    Returns:
+        (29,) slot of the motor that obeys the commands of each slot, and (29,) 1 or -1.
+
+    Raises:
+        ConfigError: a key or value names no joint, or two joints' commands would reach the same motor.
+    """
+    names = list(robot.joint_names)
+    motor, sign = np.arange(N_JOINTS), np.ones(N_JOINTS)
+    for pattern, value in wiring.items():
+        for slot in _slots(pattern, robot):
+            goal = value.removeprefix("-").replace("*", _wildcard(pattern, names[slot]))
+            if goal not in names:
+                raise ConfigError(f"gap.wiring.{pattern}: '{value}' means {goal}, no joint of {robot.name}")
+            motor[slot], sign[slot] = names.index(goal), -1.0 if value.startswith("-") else 1.0
+    twice = [names[slot] for slot in range(N_JOINTS) if (motor == slot).sum() > 1]
+    if twice:
+        raise ConfigError(
+            f"gap.wiring: two joints' commands reach {twice[0]}; say where its own go, as in "
+            "{left_knee_joint: right_knee_joint, right_knee_joint: left_knee_joint}"
+        )
+    return motor, sign
+
+
+def _slots(pattern: str, robot: RobotConfig) -> list[int]:
+    found = [slot for slot, name in enumerate(robot.joint_names) if fnmatchcase(name, pattern)]
+    if not found:
+        raise ConfigError(f"gap.wiring: '{pattern}' matches no joint of {robot.name}")
+    return found
+
+
+def _wildcard(pattern: str, name: str) -> str:
+    """What the first * of a pattern stands for in a name."""
+    before, _, after = pattern.partition("*")
+    return name[len(before) : len(name) - len(after)]

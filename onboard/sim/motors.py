@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from onboard.configs.sim import SimConfig, per_joint
+from onboard.configs.sim import SimConfig, per_joint, wired
 from onboard.sim.gap import Delay, latency_steps, play
 from onboard.sim.model import FREE_Q, Float64Array, SimModel
 
@@ -22,7 +22,7 @@ class Motors:
     """Holds the command in force and counts steps at the torque limit.
 
     Attributes:
-        command: (5, 29) rows Q, DQ, TAU, KP, KD as asked for, before gain and latency.
+        command: (5, 29) rows Q, DQ, TAU, KP, KD as they reach the motors, before gain and latency.
         saturated_steps: (29,) steps that each joint spent at its torque limit.
         steps, steps_at_limit: all steps, and those with any joint at the limit.
     """
@@ -38,6 +38,9 @@ class Motors:
         self._gain = per_joint(gap.gain, robot, "gap.gain", 1.0)
         self._backlash = per_joint(gap.backlash_rad, robot, "gap.backlash_rad")
         self._has_backlash = bool(self._backlash.any())
+        motor, self._sign = wired(gap.wiring, robot)
+        self._joint: NDArray[np.intp] = np.argsort(motor)  # whose commands each motor obeys
+        self._crossed = bool(gap.wiring)
         delay = latency_steps(config, robot, "command_latency_s")
         self._delay = Delay(delay, 5) if delay.any() else None
         self._changed = True
@@ -69,6 +72,9 @@ class Motors:
         """Put a command in force: (29,) each, or one number for all; rad, rad/s, N·m, N·m/rad, N·m·s/rad."""
         command = self.command
         command[Q], command[DQ], command[TAU], command[KP], command[KD] = q, dq, tau, kp, kd
+        if self._crossed:
+            command[: TAU + 1] *= self._sign
+            command[:] = command[:, self._joint]
         self._changed = True
 
     def apply(self) -> None:

@@ -137,6 +137,9 @@ def test_added_mass_weighs(body: Body) -> None:
         ("gap.slack=1", "unknown key 'slack'"),
         ("gap.quat_order=zyxw", "gap.quat_order: Invalid enum value 'zyxw'"),
         ("gap.imu_rotation_rad.pelvis=[0, 0]", "gap.imu_rotation_rad.pelvis"),
+        ("gap.wiring.left_kneee=left_knee_joint", "gap.wiring: 'left_kneee' matches no joint"),
+        ("gap.wiring.left_knee_joint=right_kneee", "means right_kneee, no joint"),
+        ("gap.wiring.left_knee_joint=right_knee_joint", "two joints' commands reach right_knee_joint"),
     ],
 )
 def test_wrong_knobs_are_refused(body: Body, override: str, message: str) -> None:
@@ -169,3 +172,38 @@ def test_quaternions_go_out_in_the_order_of_the_knob() -> None:
     np.testing.assert_array_equal(state.quat_wxyz, expected)
     np.testing.assert_array_equal(mixed.torso_imu[:4], np.roll(plain.torso_imu[:4], -1))
     np.testing.assert_array_equal(mixed.torso_imu[4:], plain.torso_imu[4:])
+
+
+def obeys(body: Physics, commanded: int) -> dict[int, float]:
+    """Joints that a feed-forward torque on one joint's command reaches, and which torque they get."""
+    tau = np.zeros(29)
+    tau[commanded] = 1.0
+    body.motors.set(0.0, 0.0, 0.0, tau=tau)
+    body.step()
+    force = body.data.actuator_force
+    return {int(slot): float(force[slot]) for slot in np.flatnonzero(force)}
+
+
+def test_wiring_leads_commands_to_other_motors(body: Body) -> None:
+    legs = '"left_hip_*": "right_hip_*", "right_hip_*": "left_hip_*"'
+    robot = body("gantry.attached=true", f"gap.wiring={{{legs}, left_knee_joint: -left_knee_joint}}")
+    assert [obeys(robot, slot) for slot in (0, 1, 2)] == [{6: 1.0}, {7: 1.0}, {8: 1.0}]
+    assert [obeys(robot, slot) for slot in (6, 7, 8)] == [{0: 1.0}, {1: 1.0}, {2: 1.0}]
+    assert obeys(robot, KNEE) == {KNEE: -1.0}
+    assert obeys(robot, ELBOW) == {ELBOW: 1.0}
+
+
+def test_wiring_in_a_circle_and_with_the_gains_of_the_command(body: Body) -> None:
+    ring = ["left_knee_joint", "left_elbow_joint", "waist_yaw_joint"]
+    wires = ", ".join(f"{joint}: {ring[k - 2]}" for k, joint in enumerate(ring))
+    robot = body("gantry.attached=true", f"gap.wiring={{{wires}}}")
+    assert [obeys(robot, slot) for slot in (KNEE, ELBOW, 12)] == [{ELBOW: 1.0}, {12: 1.0}, {KNEE: 1.0}]
+    kp = np.zeros(29)
+    kp[KNEE] = 10.0
+    target = robot.pose.copy()
+    target[KNEE] = robot.pose[ELBOW] + 0.1
+    robot.reset()
+    robot.motors.set(target, kp, 0.0)
+    robot.step()
+    assert robot.data.actuator_force[ELBOW] == pytest.approx(1.0, abs=0.05)
+    assert np.count_nonzero(robot.data.actuator_force) == 1
