@@ -23,7 +23,7 @@ class Excite(Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         amplitude_rad: largest distance from the pose; a sweep has none.
         hz: of a sine.
-        phase_rad: of a sine.
+        phase_rad: of a sine; of a step in quarter turns, which say with which of its four levels it begins.
     """
 
     amplitude_rad: Annotated[float, Meta(ge=0, le=1.5)] = 0.0

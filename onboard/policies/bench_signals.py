@@ -79,7 +79,8 @@ def _shape(time_s: Float64Array, part: Segment, excite: Excite, slot: int) -> Fl
         cycles = low * (np.expm1(growth * time_s) / growth if growth else time_s)
         return _float64(np.sin(2 * math.pi * cycles))
     if part.signal == "step":
-        return _float64(np.array([1.0, 0.0, -1.0, 0.0])[(time_s / part.step_s).astype(int) % 4])
+        quarters = round(excite.phase_rad / (math.pi / 2))
+        return _float64(np.array([1.0, 0.0, -1.0, 0.0])[((time_s / part.step_s).astype(int) + quarters) % 4])
     # Another phase for every joint and frequency, the same in every run.
     phases = np.random.default_rng(slot).uniform(0, 2 * math.pi, len(part.hz_list))
     waves = np.sin(2 * math.pi * np.outer(part.hz_list, time_s) + phases[:, None]).sum(axis=0)

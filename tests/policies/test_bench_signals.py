@@ -150,3 +150,11 @@ def test_an_excitation_plays_its_rows_and_comes_to_an_end() -> None:
     assert np.allclose(player.target(player.infer()), player.start_pose)
     assert player.kp[ROBOT.slot(KNEE)] == 150.0
     assert player.kp[ROBOT.slot("waist_yaw_joint")] == ROBOT.stand_kp[12]
+
+
+def test_steps_begin_with_the_level_that_their_phase_says() -> None:
+    """Two joints that step at once differ in every level: whatever moves can be told apart."""
+    joints = {KNEE: Excite(0.1), "left_elbow_joint": Excite(0.1, phase_rad=np.pi / 2)}
+    course = plan_course(protocol(Segment("step", 2.0, joints, step_s=0.5)), ROBOT, PERIOD_S)
+    levels = course.offsets[course.segment == 0][12::25] / 0.1
+    assert np.allclose(levels.T, [[1, 0, -1, 0], [0, -1, 0, 1]])
