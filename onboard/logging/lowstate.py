@@ -1,5 +1,6 @@
 """Listening to `rt/lowstate` at its full rate: what got lost on the way, and every sample if asked for."""
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
@@ -106,10 +107,17 @@ class LowStateListener:
         self.received = 0
         self.crc_errors = 0
 
-    def poll(self, now_ns: int) -> None:
-        """Take what has arrived. Never blocks."""
+    def poll(self, now_ns: int | None = None) -> None:
+        """Take what has arrived. Never blocks.
+
+        Args:
+            now_ns: what the samples are stamped with; None reads the clock once they are taken, so that
+                whatever holds this process up makes a stamp late and never early.
+        """
         bad_before, before = self.crc_errors, self.received
-        for sample in self._reader.take_all():
+        samples = self._reader.take_all()
+        now_ns = time.monotonic_ns() if now_ns is None else now_ns
+        for sample in samples:
             self.received += 1
             if not (self._frame.load(sample.raw) and self._frame.checksum_holds()):
                 self.crc_errors += 1

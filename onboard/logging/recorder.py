@@ -119,7 +119,7 @@ class Recorder:
         head = self._shared["record"].head
         if head != self._last_row:
             self._last_row, self._last_row_ns = head, now
-        self._listen(now)
+        self._listen()
         self._report(now)
 
     def rest(self) -> None:
@@ -131,17 +131,16 @@ class Recorder:
             return
         while (left := end - time.monotonic()) > 0.0:
             time.sleep(min(left, LISTEN_S))
-            now = time.monotonic_ns()
-            self._listen(now)
+            self._listen()
             if any(feed.fresh for feed in aging):
-                self._report(now)
+                self._report(time.monotonic_ns())
 
-    def _listen(self, now_ns: int) -> None:
-        """Take what has arrived."""
+    def _listen(self) -> None:
+        """Take what has arrived, stamped when it is taken and not when the cycle began."""
         if self._listener is not None:
-            self._listener.poll(now_ns)
+            self._listener.poll()
         if self._poses is not None:
-            self._poses.poll(now_ns)
+            self._poses.poll(time.monotonic_ns())
 
     def facts(self) -> dict[str, object]:
         """What is known at the end of the run, for the journal's last frame."""
