@@ -25,6 +25,7 @@ U8 = getattr(types, "byte", types.uint8)  # 0.10.x has no `byte`, and there `uin
 LOW_STATE_TOPIC = "rt/lowstate"
 LOW_CMD_TOPIC = "rt/lowcmd"
 TORSO_IMU_TOPIC = "rt/secondary_imu"
+BATTERY_TOPIC = "rt/lf/bmsstate"
 GROUND_TRUTH_TOPIC = "rt/sim/ground_truth"
 EXTERNAL_POSE_TOPIC = "rt/external_pose"
 
@@ -131,6 +132,36 @@ class LowCmd(IdlStruct, typename="unitree_hg.msg.dds_.LowCmd_"):
     motor_cmd: types.array[MotorCmd, N_MOTORS] = field(default_factory=lambda: _motors(MotorCmd))
     reserve: types.array[types.uint32, 4] = field(default_factory=lambda: _zeros(int, 4))
     crc: types.uint32 = 0
+
+
+@dataclass
+@final
+@autoid("sequential")
+class BmsState(IdlStruct, typename="unitree_hg.msg.dds_.BmsState_"):
+    """The battery: mV, mA, per cent of charge and of health, °C."""
+
+    version_high: U8 = 0
+    version_low: U8 = 0
+    fn: U8 = 0
+    cell_vol: types.array[types.uint16, 40] = field(default_factory=lambda: _zeros(int, 40))
+    bmsvoltage: types.array[types.uint32, 3] = field(default_factory=lambda: _zeros(int, 3))
+    current: types.int32 = 0
+    soc: U8 = 0
+    soh: U8 = 0
+    temperature: types.array[types.int16, 12] = field(default_factory=lambda: _zeros(int, 12))
+    cycle: types.uint16 = 0
+    manufacturer_date: types.uint16 = 0
+    bmsstate: types.array[types.uint32, 5] = field(default_factory=lambda: _zeros(int, 5))
+    reserve: types.array[types.uint32, 3] = field(default_factory=lambda: _zeros(int, 3))
+
+
+BATTERY_BYTES, CHARGE_AT = 168, 104
+"""Length of a serialised `BmsState` with its header, and where `soc` is in it."""
+
+
+def state_of_charge(raw: bytes) -> int | None:
+    """Per cent, from the bytes of a `BmsState`; None where they are none."""
+    return raw[CHARGE_AT] if len(raw) == BATTERY_BYTES else None
 
 
 @dataclass

@@ -57,3 +57,9 @@ def test_an_empty_message_has_the_length_of_the_layout() -> None:
     assert len(idl.LowState().serialize()) == wire.LOW_STATE.itemsize
     assert len(idl.LowCmd().serialize()) == wire.LOW_CMD.itemsize
     assert len(idl.GroundTruth().serialize()) == wire.GROUND_TRUTH.itemsize
+    assert len(idl.BmsState().serialize()) == idl.BATTERY_BYTES
+
+
+def test_the_batterys_charge_is_read_from_its_bytes() -> None:
+    assert idl.state_of_charge(idl.BmsState(soc=77, soh=99).serialize()) == 77
+    assert idl.state_of_charge(b"\0" * 12) is None

@@ -50,6 +50,7 @@ class Kinematics:
 
     Attributes:
         mass: (30,) kg.
+        moves: (30, 30) 1 where the joint of the column moves the link of the row, 0 elsewhere.
     """
 
     def __init__(self, table: BodyTable) -> None:
@@ -65,11 +66,10 @@ class Kinematics:
         cross = np.array([skew(np.array(link.axis)) for link in links])
         self._turn = np.stack([fixed, fixed @ cross, fixed @ cross @ cross])
         self._levels = _levels([link.parent for link in links])
-        self._moves: Float64Array = np.zeros((count, count))
-        """1 where the joint of the column moves the link of the row."""
+        self.moves: Float64Array = np.zeros((count, count))
         for number, link in enumerate(links[1:], start=1):
-            self._moves[number] = self._moves[link.parent]
-            self._moves[number, number] = 1.0
+            self.moves[number] = self.moves[link.parent]
+            self.moves[number, number] = 1.0
 
     def pose(self, q: NDArray[np.floating]) -> Pose:
         """Place all links; `q` (29,) rad, SDK motor order."""
@@ -97,7 +97,7 @@ class Kinematics:
         rate: Float64Array = np.zeros((len(self.mass), 6))
         rate[1:, :3] = pose.axis[1:] * np.asarray(dq, np.float64)[:, None]
         rate[1:, 3:] = cross(rate[1:, :3], pose.origin[1:])
-        total = self._moves @ rate
+        total = self.moves @ rate
         spin = total[:, :3] + gyro
         in_link = np.swapaxes(pose.rotation, 1, 2) @ spin[:, :, None]
         momentum = pose.rotation @ (self._inertia @ in_link)

@@ -24,7 +24,7 @@ from onboard.runtime.preflight.report import Row, Verdict
 
 FRESH_NS = 24 * 3600 * 1_000_000_000
 """An older row neither refuses a run nor speaks for it."""
-GROUPS = ("policy", "network", "timing", "imu")
+GROUPS = ("policy", "network", "timing", "imu", "robot")
 """Groups that a whole `onboard check` makes without moving the robot."""
 LARGEST_BYTES = 1_000_000
 """A larger file is none of ours."""
