@@ -7,6 +7,10 @@ import numpy as np
 from onboard.logging.layout import STAGES
 
 
+LONGEST_NS = 2**31 - 1
+"""The record's field holds no more; a process that was stopped for longer says this."""
+
+
 class Stages:
     """Durations of the stages of one tick, ns; `mark` ends the current stage."""
 
@@ -25,7 +29,7 @@ class Stages:
     def mark(self) -> None:
         """The current stage ends, the next begins."""
         now = time.monotonic_ns()
-        self.durations[self._next] = now - self._last
+        self.durations[self._next] = min(now - self._last, LONGEST_NS)
         self._next += 1
         self._last = now
 
