@@ -91,6 +91,8 @@ class Args:
     """key=value of the contract, dotted keys."""
     safety: Repeated = ()
     """key=value of the safety table."""
+    waive: Repeated = ()
+    """With --live: a failed check of onboard check that shall not refuse the runs."""
     out: str = ""
     """Folder for the report (HTML, PNGs) and the schedule; ab_POLICY without a word."""
     json: str = ""
@@ -154,6 +156,7 @@ def _config(args: Args, arm: str) -> Any:  # noqa: ANN401 - a RunConfig
         preset=args.preset,
         policy_overrides=args.set,
         safety_overrides=args.safety,
+        waive=args.waive,
         residual=args.residual,
         residual_overrides=args.residual_set,
         arm=arm,
