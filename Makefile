@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 ARGS ?=
 
-.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway soak constraints clean
+.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -50,6 +50,9 @@ odometry: env  ## contact and base velocity against the simulator's truth; needs
 
 faults: env  ## inject every fault of the list, show how fast what follows; ARGS="--json FILE"
 	$(BIN)/python -m tests.faults $(ARGS)
+
+false-trips: env  ## walk for an hour beside two CPU hogs: is a healthy robot ever stopped? ARGS="--minutes 5 --json FILE"
+	$(BIN)/python -m benchmarks.false_trips $(ARGS)
 
 soak: env  ## 2 h in lock-step and 30 min on real DDS: does memory grow? ARGS="--lock-step-s 600 --real-s 60 --plot FILE --json FILE"
 	$(BIN)/python -m benchmarks.soak $(ARGS)

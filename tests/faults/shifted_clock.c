@@ -1,7 +1,9 @@
 /* Shifts CLOCK_REALTIME of one process by the nanoseconds that stand in the file named by SHIFTED_CLOCK, as if
- * somebody set the wall clock of its computer. Loaded with LD_PRELOAD; see tests/faults/wall_clock.py. */
+ * somebody set the wall clock of its computer. Waits for an instant of that clock are shifted back, since the
+ * kernel waits by its own. Loaded with LD_PRELOAD; see tests/faults/wall_clock.py. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -28,6 +30,19 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
         now->tv_nsec = shifted % 1000000000LL;
     }
     return result;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict until) {
+    const time_t year_2001 = 1000000000; /* an instant before that is one of the monotonic clock */
+    struct timespec real = *until;
+    if (until->tv_sec < year_2001) return pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, until);
+    if (shift_ns) {
+        long long shifted = until->tv_sec * 1000000000LL + until->tv_nsec - *shift_ns;
+        real.tv_sec = shifted / 1000000000LL;
+        real.tv_nsec = shifted % 1000000000LL;
+    }
+    return pthread_cond_clockwait(condition, mutex, CLOCK_REALTIME, &real);
 }
 
 int gettimeofday(struct timeval *restrict now, void *restrict zone) {

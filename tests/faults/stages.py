@@ -200,17 +200,16 @@ def disk_hung(folder: Path) -> Iterator[Stage]:
 
 @contextmanager
 def power_loss(folder: Path) -> Iterator[Stage]:
-    """The disk is copied as it is in that instant; what the copy holds, a power cut would leave."""
+    """Nothing more reaches the disk; what it holds then, the computer would find again."""
     cut_ns: list[int] = []
-    image = folder / "cut.img"
-    with ext4(folder / "disk", folder / "disk.img", 64) as disk:
+    with ext4(folder / "disk", folder / "disk.img") as disk:
 
         def inject(_run: RealRun) -> None:
             cut_ns.append(time.monotonic_ns())
-            disk.copy(image)
+            disk.cut_power()
 
         def lost_ms() -> float:
-            with mounted(folder / "after", image) as after:
+            with mounted(folder / "after", disk.copy(folder / "cut.img")) as after:
                 (journal,) = after.folder.glob("*.journal")
                 with Rollout(convert(journal, folder)) as rollout:
                     return float(cut_ns[0] - int(rollout.column("recv_ns")[-1])) / 1e6

@@ -143,6 +143,11 @@ class RealRun:
         return names(int(self._status.control["events_seen"]))
 
     @property
+    def ticking(self) -> bool:
+        """Control's loop runs; after a look at `mode`."""
+        return self._status is not None and bool(self._status.control["heartbeat_ns"])
+
+    @property
     def mapping(self) -> Path:
         """File of the run's shared memory; after a look at `mode`."""
         assert self._shared is not None
