@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 ARGS ?=
 
-.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak constraints clean
+.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak kill-soak constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -56,6 +56,9 @@ false-trips: env  ## walk for an hour beside two CPU hogs: is a healthy robot ev
 
 soak: env  ## 2 h in lock-step and 30 min on real DDS: does memory grow? ARGS="--lock-step-s 600 --real-s 60 --plot FILE --json FILE"
 	$(BIN)/python -m benchmarks.soak $(ARGS)
+
+kill-soak: env  ## processes of real runs killed at random moments: is every record there? ARGS="--n 100 --json FILE"
+	$(BIN)/python -m benchmarks.kill_soak $(ARGS)
 
 constraints: env  ## refresh constraints.txt (host-free pins)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml

@@ -75,6 +75,22 @@ class Parity:
         """Everything agrees."""
         return self.rows > 0 and not self.obs.rows and not self.action.rows
 
+    def describe(self) -> str:
+        """In one line, and where the largest differences are in one more each."""
+        if not self.rows:
+            return f"{self.policy}: no rows to compare"
+        kind = "this machine" if self.same_machine else "another machine or other versions"
+        text = (
+            f"{self.policy}: {'agrees' if self.holds else 'DIFFERS'} over {self.rows} rows ({kind}): "
+            f"observation {self.obs.largest:.2g} in {self.obs.rows} rows, action {self.action.largest:.2g} "
+            f"in {self.action.rows} rows"
+        )
+        text += f"; {self.left_out} rows behind lost records left out" if self.left_out else ""
+        text += f"; {self.unknown} elements are not in the rollout" if self.unknown else ""
+        for difference in (self.obs, self.action):
+            text += f"\n  largest at {difference.where}" if difference.where else ""
+        return text
+
 
 def replay(rollout: Rollout, index: int, policy: Policy) -> Parity:
     """Replay one policy of a rollout.

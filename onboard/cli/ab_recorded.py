@@ -15,7 +15,7 @@ from onboard.analysis.ab.metrics import COLUMNS, POLICY_COLUMNS, Subject, residu
 from onboard.analysis.ab.schedule import ArmName, Slot
 from onboard.analysis.ab.scores import Score
 from onboard.cli.ab_flights import Flown, default_pose, metrics_or_none
-from onboard.cli.log_replay import config_of
+from onboard.cli.logged_policies import logged_config
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Arm, Event, Mode, bits, names
 from onboard.logging.layout import SafetyFlag
@@ -101,7 +101,7 @@ def _block_ticks(rollout: Rollout) -> int:
     """Length of a stretch where arms alternate in the run; longer than any run elsewhere."""
     if rollout.attributes["arm"] != "ab":
         return 1 << 31
-    return max(1, round(config_of(rollout).block_s / rollout.period_s))
+    return max(1, round(logged_config(rollout).block_s / rollout.period_s))
 
 
 def _stretches(rows: np.ndarray, episode: np.ndarray, *others: np.ndarray) -> list[tuple[np.ndarray, bool]]:

@@ -11,7 +11,6 @@ import tyro
 from onboard.cli.options import parse, write_json
 from onboard.configs.errors import OnboardError, RolloutError
 from onboard.logging.convert import convert
-from onboard.logging.hdf5 import check_seal
 from onboard.logging.journal import claimed
 from onboard.logging.rollout import Rollout
 
@@ -21,7 +20,7 @@ VERBS = {
     "replay": "rebuild observations and actions and compare; repeat the run in the simulator",
     "diagnose": "where the simulator and the robot part: by joint, time and contact phase",
     "export": "rollouts in the formats of trainers and viewers",
-    "verify": "compare the checksums of rollouts",
+    "verify": "are rollouts what they claim: checksum, losses, clocks, gaps, models, replay",
     "recover": "make the rollout file of a journal that no recorder converted",
 }
 
@@ -49,19 +48,6 @@ class PlotArgs:
 
 
 @dataclass(frozen=True)
-class VerifyArgs:
-    """Compare the checksums of rollouts with their contents. Exit code 1: at least one is damaged.
-
-    Example: onboard log verify rollouts/*.h5
-    """
-
-    files: tyro.conf.Positional[tuple[Path, ...]]
-    """Rollouts (.h5)."""
-    json: str = ""
-    """Write what is wrong with each file as JSON there, null for nothing; `-` is standard output."""
-
-
-@dataclass(frozen=True)
 class RecoverArgs:
     """Make the rollout file of a journal that was left over: killed recorder, power cut, full disk.
 
@@ -77,14 +63,13 @@ class RecoverArgs:
     """Write the result as JSON there; `-` is standard output."""
 
 
-EXIT_DAMAGED = 1
 EXIT_WITH_LOSS = 3
 
 
 def run(argv: list[str]) -> int:
     """Run one of the verbs."""
     verb = argv[0] if argv else ""
-    own = {"plot": _plot, "verify": _verify, "recover": _recover}
+    own = {"plot": _plot, "recover": _recover}
     if verb in own:
         return own[verb](argv[1:])
     if verb in VERBS:
@@ -107,22 +92,6 @@ def _plot(argv: list[str]) -> int:
     out = plot_rollout(args.file, args.out or args.file.with_suffix(".png"))
     _result(args.json, {"plot": str(out)}, str(out))
     return 0
-
-
-def _verify(argv: list[str]) -> int:
-    args = parse(VerifyArgs, "log verify", VerifyArgs.__doc__ or "", argv)
-    wrong = {str(path): _damage(path) for path in args.files}
-    lines = [error or f"{path}: as it was written" for path, error in wrong.items()]
-    _result(args.json, {"files": wrong}, "\n".join(lines) or "no files given")
-    return EXIT_DAMAGED if any(wrong.values()) or not wrong else 0
-
-
-def _damage(path: Path) -> str | None:
-    try:
-        check_seal(path)
-    except RolloutError as error:
-        return str(error)
-    return None
 
 
 def _recover(argv: list[str]) -> int:

@@ -1,7 +1,6 @@
 """`onboard log replay`: the observation rebuilt, the policy run again, the run in the simulator."""
 
 import contextlib
-import json
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,14 +8,12 @@ from typing import Any, Literal
 
 import tyro
 
-from onboard.analysis.replay import Parity, bring_to, replay
+from onboard.analysis.replay import bring_to, replay
+from onboard.cli.logged_policies import changed_models, logged_config, logged_policies
 from onboard.cli.options import parse, say, write_json
-from onboard.configs.errors import ConfigError, OnboardError, RolloutError
-from onboard.configs.loader import convert, parse_yaml
-from onboard.configs.robot import load_robot
-from onboard.configs.run import PolicyChoice, RunConfig
+from onboard.configs.errors import ConfigError, OnboardError
+from onboard.configs.run import RunConfig
 from onboard.logging.rollout import Rollout
-from onboard.policies.bundle import PolicyBundle, load_policy
 from onboard.policies.policy import Policy
 
 EXIT_DIFFERS = 1
@@ -65,11 +62,12 @@ def run(argv: list[str]) -> int:
     result: dict[str, Any] = {"file": str(args.file), "policies": [], "drift": {}}
     lines: list[str] = []
     with Rollout(args.file, check=not args.unchecked) as rollout:
-        config = config_of(rollout)
-        policies = _policies(rollout, args, config)
+        config = logged_config(rollout)
+        policies = logged_policies(rollout, config, args.policy, args.preset)
+        _tell_changes(rollout, policies, config)
         found = [replay(rollout, index, policy) for index, policy in policies.items()]
         result["policies"] = [{**asdict(parity), "holds": parity.holds} for parity in found]
-        lines += [_line(parity) for parity in found]
+        lines += [parity.describe() for parity in found]
         if not found:
             lines.append(f"{args.file}: no policy ran that could be run again")
         if args.sim != "none":
@@ -82,54 +80,11 @@ def run(argv: list[str]) -> int:
     return 0 if all(parity.holds for parity in ran) and (ran or args.sim != "none") else EXIT_DIFFERS
 
 
-def config_of(rollout: Rollout) -> RunConfig:
-    """What the run was told."""
-    texts = json.loads(str(rollout.attributes["config"]))
-    try:
-        return convert(parse_yaml(texts.get("run", ""), "run"), RunConfig, f"{rollout.path}: config run")
-    except ConfigError as error:
-        raise RolloutError(f"{error}; another version recorded it, use that one") from error
-
-
-def _policies(rollout: Rollout, args: ReplayArgs, config: RunConfig) -> dict[int, Policy]:
-    """By index in the run; a bench run's excitation is nothing to run again."""
-    robot = load_robot(config.robot)
-    if config.bench is not None and not args.policy:
-        return {}
-    choices = [PolicyChoice(config.policy, config.preset), *config.also]
-    if args.policy:
-        choices[0] = PolicyChoice(args.policy, args.preset)
-    hashes = json.loads(str(rollout.attributes["models_sha256"]))
-    found = {}
-    for index, choice in enumerate(choices[: len(rollout.policies)]):
-        overrides = config.policy_overrides if index == 0 and not args.policy else ()
-        bundle = load_policy(choice.policy, robot, choice.preset or None, overrides, config.provider or None)
-        _tell_changes(bundle, hashes[index])
-        found[index] = Policy(bundle, robot)
-    return found
-
-
-def _tell_changes(bundle: PolicyBundle, logged: dict[str, str]) -> None:
-    now = {Path(path).name: digest for path, digest in bundle.model_paths.items()}
-    changed = sorted(name for name, digest in logged.items() if now.get(name) != digest)
-    if changed:
-        say(f"{bundle.name}: {', '.join(changed)} differs from the file that was run, or is not there")
-
-
-def _line(parity: Parity) -> str:
-    if not parity.rows:
-        return f"{parity.policy}: no rows to compare"
-    kind = "this machine" if parity.same_machine else "another machine or other versions"
-    text = (
-        f"{parity.policy}: {'agrees' if parity.holds else 'DIFFERS'} over {parity.rows} rows ({kind}): "
-        f"observation {parity.obs.largest:.2g} in {parity.obs.rows} rows, action {parity.action.largest:.2g} "
-        f"in {parity.action.rows} rows"
-    )
-    text += f"; {parity.left_out} rows behind lost records left out" if parity.left_out else ""
-    text += f"; {parity.unknown} elements are not in the rollout" if parity.unknown else ""
-    for difference in (parity.obs, parity.action):
-        text += f"\n  largest at {difference.where}" if difference.where else ""
-    return text
+def _tell_changes(rollout: Rollout, policies: dict[int, Policy], config: RunConfig) -> None:
+    for index, policy in policies.items():
+        if changed := changed_models(rollout, index, policy, config):
+            names = ", ".join(changed)
+            say(f"{policy.bundle.name}: {names} differs from the file that was run, or is not there")
 
 
 def _simulate(

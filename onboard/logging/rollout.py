@@ -161,6 +161,11 @@ class Rollout:
         """Whether the full-rate stream was recorded."""
         return "lowstate" in self._h5
 
+    @property
+    def samples_lost(self) -> int:
+        """Samples of the full-rate stream that the recorder had and could not write."""
+        return int(self._h5["lowstate"].attrs.get("samples_lost", 0)) if self.has_lowstate else 0
+
     def column(self, name: str, select: slice = slice(None)) -> np.ndarray:
         """One dataset of the group `rollout`, (rows, ...).
 

@@ -202,6 +202,10 @@ class RealRun:
                 return int(status.parent.name)
         raise AssertionError(f"no child {module}")
 
+    def left_over(self) -> list[int]:
+        """Ids of the run's processes but the parent, children of its children and orphans included."""
+        return [pid for pid in _processes(f"onboard-{self.pid}-") if pid != self.pid]
+
     def signal(self, number: int, module: str = "") -> None:
         """Send a signal to the parent, or to the child that runs a module."""
         os.kill(self.child(module) if module else self.pid, number)
