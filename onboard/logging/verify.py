@@ -96,9 +96,12 @@ def check_clocks(rollout: Rollout) -> Check:
 
 def check_gaps(rollout: Rollout) -> Check:
     """Ticks follow each other; where they do not, the loop skipped some or the recorder counted the loss."""
-    tick = np.concatenate([[0], rollout.column("tick").astype(np.int64)])
-    skipped = np.concatenate([[0], rollout.column("skipped_ticks").astype(np.int64)])
-    missing = np.diff(tick) - 1 - np.diff(skipped)
+    tick = rollout.column("tick").astype(np.int64)
+    skipped = rollout.column("skipped_ticks").astype(np.int64)
+    if not len(tick):
+        return Check("gaps", Verdict.OK, "no rows")
+    before = max(0, int(tick[0] - skipped[0]) - 1)  # the first tick is 0 or 1
+    missing = np.concatenate([[before], np.diff(tick) - 1 - np.diff(skipped)])
     total, lost = int(missing[missing > 0].sum()), int(rollout.attributes["rows_lost"])
     if (missing < 0).any():
         row = int(np.flatnonzero(missing < 0)[0])

@@ -7,7 +7,8 @@ import pytest
 
 from onboard.logging.journal import Journal, create_journal
 from onboard.runtime.leftovers import is_closed, sweep
-from onboard.runtime.ports import COMMAND, RUN
+from onboard.runtime.link import COMMAND
+from onboard.runtime.ports import RUN
 from onboard.runtime.shm import Shared
 
 NOBODY = 4_194_304
