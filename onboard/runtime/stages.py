@@ -6,7 +6,6 @@ import numpy as np
 
 from onboard.logging.layout import STAGES
 
-
 LONGEST_NS = 2**31 - 1
 """The record's field holds no more; a process that was stopped for longer says this."""
 
