@@ -33,9 +33,9 @@ EPILOG = """examples:
   onboard ab my_policy/ --residual r.yaml --live --interface eth0              on the robot, with prompts
   onboard ab holosoma_loco_ppo --residual r.yaml --from a.h5 b.h5 c.h5 d.h5    arms recorded on the robot
 
-By hand: --schedule prints the order; record each episode with
-  onboard run POLICY --residual r.yaml --arm keep|drop --note PROTOCOL
-Without a reset in between: onboard run POLICY --residual r.yaml --arm blocks --block-s 10"""
+By hand, --schedule prints the order; then
+  onboard run POLICY --residual r.yaml --arm keep|drop --note PROTOCOL         records one episode
+  onboard run POLICY --residual r.yaml --arm blocks --block-s 10               many without a reset"""
 
 ENDED = "the operator ended the experiment"
 EXIT_INTERRUPTED = 130

@@ -66,4 +66,6 @@ def show(title: str, result: dict[str, Any]) -> None:
 def _text(value: Any) -> str:  # noqa: ANN401 - any plain value of a result
     if isinstance(value, list):
         return ", ".join(str(item) for item in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_text(item)}" for key, item in value.items()) or "none"
     return f"{value:.3f}" if isinstance(value, float) else str(value)

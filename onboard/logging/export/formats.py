@@ -157,8 +157,9 @@ def _export_lerobot(paths: Sequence[Path], out: Path, wish: Wish) -> Exported:
     _library("pyarrow")
     from onboard.logging.export import lerobot
 
-    rows, done = lerobot.export(_all_clips(paths, wish), out)
-    return Exported("lerobot", [str(out)], len(done), rows, [], done)
+    made, done = lerobot.export(_all_clips(paths, wish), out)
+    missing = [] if made.contact_known else ["contact"]
+    return Exported("lerobot", [str(out)], len(done), made.rows, missing, done)
 
 
 def _all_clips(paths: Sequence[Path], wish: Wish) -> Iterator[Clip]:

@@ -53,12 +53,17 @@ class Dataset:
         joint_names: (29,) of every clip.
         robot: its name.
         fps: whole rows a second.
+
+    Attributes:
+        rows: written so far.
+        contact_known: in any of them; -1 stands where it is not.
     """
 
     def __init__(self, folder: Path, joint_names: tuple[str, ...], robot: str, fps: int) -> None:
         self._folder, self._robot, self.fps = folder, robot, fps
         self.joint_names = joint_names
         self.rows = 0
+        self.contact_known = False
         self._tasks: dict[str, int] = {}
         self._episodes: list[dict[str, Any]] = []
         self._accounts: list[dict[str, Any]] = []
@@ -94,6 +99,7 @@ class Dataset:
             self._stats.setdefault(name, []).append(found)
         self._accounts.append(json.loads(clip.account(arm=int(clip.track["arm"][0]))))
         self.rows += rows
+        self.contact_known |= bool((columns["contact"] >= 0).any())
 
     def finish(self) -> None:
         """Write what is known only at the end."""
@@ -144,7 +150,7 @@ class Dataset:
         }
 
 
-def export(clips: Iterable[Clip], folder: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+def export(clips: Iterable[Clip], folder: Path) -> tuple[Dataset, dict[str, list[dict[str, Any]]]]:
     """Write a dataset; the folder appears whole or not at all.
 
     Args:
@@ -152,7 +158,7 @@ def export(clips: Iterable[Clip], folder: Path) -> tuple[int, dict[str, list[dic
         folder: new or empty.
 
     Returns:
-        Frames, and what preprocessing did to each clip.
+        What was written, and what preprocessing did to each clip.
 
     Raises:
         ConfigError: the folder holds something.
@@ -179,7 +185,7 @@ def export(clips: Iterable[Clip], folder: Path) -> tuple[int, dict[str, list[dic
         ) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return dataset.rows, done
+    return dataset, done
 
 
 def features(joint_names: tuple[str, ...]) -> dict[str, dict[str, Any]]:

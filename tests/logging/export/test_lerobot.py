@@ -86,6 +86,7 @@ def root(sources: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("dataset") / "walks"
     made = export(sources, "lerobot", root, Wish())
     assert (made.stretches, made.rows, made.files) == (3, sum(LENGTHS), [str(root)])
+    assert made.missing == []
     return root
 
 
@@ -187,6 +188,14 @@ def test_preprocessing_and_origin_stand_beside_the_dataset(sources: list[Path], 
     episodes = json.loads((tmp_path / "set/meta/onboard.json").read_text())["episodes"]
     assert [each["source"] for each in episodes] == [sources[0].name, "broken.h5", "broken.h5"]
     assert all(each["preprocessing"][0]["step"] == "align" for each in episodes)
+
+
+def test_contact_that_was_never_known_is_marked(tmp_path: Path) -> None:
+    blind = data()
+    blind["contact"] = -1
+    made = export([write(tmp_path / "blind", blind)], "lerobot", tmp_path / "set", Wish())
+    assert made.missing == ["contact"]
+    assert (matrix(load(tmp_path / "set"), "contact") == -1).all()
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(sources: list[Path], tmp_path: Path) -> None:
