@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+MUTANTS := .venv/.mutants
 ARGS ?=
 
 .PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak kill-soak constraints clean
@@ -61,7 +62,7 @@ kill-soak: env  ## processes of real runs killed at random moments: is every rec
 	$(BIN)/python -m benchmarks.kill_soak $(ARGS)
 
 constraints: env  ## refresh constraints.txt (host-free pins)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --group mutants --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 
 clean:  ## remove what the targets above made
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .mutants .pytest_cache .mypy_cache .ruff_cache

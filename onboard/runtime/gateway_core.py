@@ -243,7 +243,11 @@ def _outer_reason(core: Core, inputs: Inputs, config: GatewayConfig, damp_asked:
 
 
 def _command_reason(core: Core, inputs: Inputs, config: GatewayConfig) -> Reason:
-    """Reasons to damp that lie in the newest command."""
+    """Reasons to damp that lie in the newest command.
+
+    The limits come before the age: what has expired is still repeated until that is confirmed. They
+    are looked at every time, whatever number the command has.
+    """
     command = inputs.command
     if inputs.corrupt or command is None:
         return Reason.CORRUPT
@@ -255,13 +259,11 @@ def _command_reason(core: Core, inputs: Inputs, config: GatewayConfig) -> Reason
         return Reason.STOPPED
     if kind == Kind.DAMP:
         return Reason.CONTROL
-    if age_ns > config.expiry_ns:
-        return Reason.EXPIRED
     if kind != Kind.PASS:
         return Reason.CORRUPT
-    if int(command["number"]) != core.number and not within_limits(command, config):
+    if not within_limits(command, config):
         return Reason.NOT_FINITE_OR_RANGE
-    return Reason.NONE
+    return Reason.EXPIRED if age_ns > config.expiry_ns else Reason.NONE
 
 
 def _latched(
