@@ -166,7 +166,7 @@ def trials(
     def run() -> int:
         os.close(reader)
         plugin = Collected(target, source, mutants, workers, writer)
-        return int(pytest.main([*trial.OPTIONS, *target.tests], plugins=[plugin]))
+        return int(pytest.main([*trial.OPTIONS, "--capture=no", *target.tests], plugins=[plugin]))
 
     pid, said = trial.fork(run)
     os.close(writer)
