@@ -61,6 +61,18 @@ soak: env  ## 2 h in lock-step and 30 min on real DDS: does memory grow? ARGS="-
 kill-soak: env  ## processes of real runs killed at random moments: is every record there? ARGS="--n 100 --json FILE"
 	$(BIN)/python -m benchmarks.kill_soak $(ARGS)
 
+.PHONY: mutants safety-coverage
+mutants: $(MUTANTS)  ## does every change of the safety code fail a test? ARGS="--only gate.py --sample 50 --json FILE"
+	$(BIN)/python -m tests.mutants $(ARGS)
+
+$(MUTANTS): $(STAMP)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt --group mutants
+	@touch $@
+
+safety-coverage: env  ## branch coverage of onboard/safety by its own tests must be 100 %
+	$(BIN)/python -m coverage run --branch --source=onboard/safety --data-file=.coverage.safety -m pytest -q tests/safety $(ARGS)
+	$(BIN)/python -m coverage report --data-file=.coverage.safety --show-missing --fail-under=100
+
 constraints: env  ## refresh constraints.txt (host-free pins)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --group mutants --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml
 
