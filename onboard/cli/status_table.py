@@ -7,6 +7,15 @@ from rich.text import Text
 
 STALE_MS = {"control": 100.0, "gateway": 100.0, "recorder": 500.0}
 """Age of a heartbeat that is shown in red."""
+LOW_BATTERY = 20
+"""Per cent; the vendor's own programs stop there."""
+LIT = {
+    "nearest_limit_rad": (-1, 0.02, 0.0),
+    "hottest_casing_c": (1, 75.0, 85.0),
+    "hottest_winding_c": (1, 100.0, 120.0),
+    "highest_torque_share": (1, 0.8, 1.0),
+}
+"""1: large is bad, -1: small is; past the second number yellow, past the third red (the safety table's)."""
 TIER_STYLE = {"none": "green", "warn": "yellow"}
 
 
@@ -15,12 +24,18 @@ def status_table(look: dict[str, Any]) -> Table:
     table = Table(show_header=False, title=_title(look["run"]), title_justify="left")
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
-    rows = (("mode", _mode), ("tier", _tier), ("last events", _events), ("timing", _timing), ("link", _link))
+    rows = (
+        ("mode", _mode),
+        ("tier", _tier),
+        ("last events", _events),
+        ("timing", _timing),
+        ("link", _link),
+        ("battery", _battery),
+    )
     for name, cell in rows:
         table.add_row(name, cell(look))
     for name, values in look["joints"].items():
-        shown = "  ".join(f"{joint.removesuffix('_joint')} {value:g}" for joint, value in values.items())
-        table.add_row(name.replace("_", " "), shown or "none")
+        table.add_row(name.replace("_", " "), _joints(name, values))
     for name in look["processes"]:
         table.add_row(name, _process(name, look["processes"][name]))
     return table
@@ -75,7 +90,24 @@ def _link(look: dict[str, Any]) -> str:
     counts = "  ".join(
         f"{name.replace('_', ' ')} {link[name]}" for name in ("gaps", "reordered", "duplicates", "crc_errors")
     )
-    return f"{rate}   {counts}   of {link['received']}"
+    return f"{rate}   lost {link['lost_percent']:g} %   {counts}   of {link['received']}"
+
+
+def _battery(look: dict[str, Any]) -> Text:
+    charge = look["battery_percent"]
+    if charge is None:
+        return Text("not published")
+    return Text(f"{charge} %", "bold red" if charge < LOW_BATTERY else "")
+
+
+def _joints(name: str, values: dict[str, float]) -> Text:
+    """The joints that come first; lit where the first of them is near its limit or beyond."""
+    shown = "  ".join(f"{joint.removesuffix('_joint')} {value:g}" for joint, value in values.items())
+    if name not in LIT or not values:
+        return Text(shown or "none")
+    sign, near, beyond = LIT[name]
+    first = sign * next(iter(values.values()))
+    return Text(shown, "bold red" if first > sign * beyond else "yellow" if first > sign * near else "")
 
 
 def _process(name: str, process: dict[str, Any]) -> Text:

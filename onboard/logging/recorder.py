@@ -39,9 +39,9 @@ from onboard.logging.layout import lowstate_dtype
 from onboard.logging.lowstate import LowStateListener
 from onboard.logging.pose_feed import PoseFeed
 from onboard.runtime import realtime
-from onboard.runtime.dds import DdsDomain
+from onboard.runtime.dds import DdsDomain, RawReader
 from onboard.runtime.external_pose import DdsPoses, UdpPoses
-from onboard.runtime.idl import LOW_STATE_TOPIC, LowState
+from onboard.runtime.idl import BATTERY_TOPIC, LOW_STATE_TOPIC, BmsState, LowState, state_of_charge
 from onboard.runtime.ports import CONTROL, GATEWAY, OPERATOR, RECORDER, open_shared
 from onboard.runtime.shm import Shared
 
@@ -68,6 +68,7 @@ class Recorder:
         listener: to LowState; None where there is no robot to listen to.
         feed: of the estimator that the listener passes samples to, where there is one.
         poses: from outside, where the run has them.
+        battery: reader of its messages, where there is a robot to listen to.
     """
 
     def __init__(
@@ -78,19 +79,21 @@ class Recorder:
         listener: LowStateListener | None,
         feed: EstimatorFeed | None = None,
         poses: PoseFeed | None = None,
+        battery: RawReader | None = None,
     ) -> None:
         self._shared = shared
         self._journal = journal
         self._listener = listener
         self._feed = feed
         self._poses = poses
+        self._battery = battery
         self._drain = Drain(shared["record"], shared["sent"], journal)
         self.disk = Disk(self._drain, journal, backlog)
         self._operator = np.zeros((), OPERATOR)
         self._status = np.zeros((), RECORDER)
         for name in ("contact_force", "base_velocity", "external_pose", "external_velocity"):
             self._status[name] = np.nan
-        self._status["contact"] = -1
+        self._status["contact"] = self._status["battery"] = -1
         self._parent = os.getppid()
         self._last_row_ns = time.monotonic_ns()
         self._last_row = 0
@@ -120,6 +123,7 @@ class Recorder:
         if head != self._last_row:
             self._last_row, self._last_row_ns = head, now
         self._listen()
+        self._look_at_battery()
         self._report(now)
 
     def rest(self) -> None:
@@ -142,6 +146,12 @@ class Recorder:
         if self._poses is not None:
             self._poses.poll(time.monotonic_ns())
 
+    def _look_at_battery(self) -> None:
+        sample = self._battery.take() if self._battery is not None else None
+        charge = state_of_charge(sample.raw) if sample is not None else None
+        if charge is not None:
+            self._status["battery"] = min(charge, 100)
+
     def facts(self) -> dict[str, object]:
         """What is known at the end of the run, for the journal's last frame."""
         names = ("received", "gaps", "reordered", "duplicates", "crc_errors")
@@ -153,6 +163,8 @@ class Recorder:
                 "external_pose_received": self._poses.received,
                 "external_pose_dropped": self._poses.dropped,
             }
+        if self._status["battery"] >= 0:
+            counts["battery_percent"] = int(self._status["battery"])
         rights = {f"realtime_{name}": self._rights(name, dtype) for name, dtype in _RANKED}
         return {
             "end_reason": self._end_reason(),
@@ -249,13 +261,14 @@ def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
         backlog = Backlog(_open_stream(options.journal)) if options.lowstate else None
         listener = None
         feed = None if estimator is None else EstimatorFeed(estimator)
-        dds = None
+        dds = battery = None
         if options.interface:
             dds = stack.enter_context(DdsDomain(options.domain, options.interface))
             reader = dds.reader(LOW_STATE_TOPIC, LowState, depth=READER_DEPTH)
             listener = LowStateListener(reader, backlog.keep if backlog else None, feed)
+            battery = dds.reader(BATTERY_TOPIC, BmsState)
         poses = _open_poses(options.external_pose, dds, stack)
-        recorder = Recorder(shared, journal, backlog, listener, feed, poses)
+        recorder = Recorder(shared, journal, backlog, listener, feed, poses, battery)
         signal.signal(signal.SIGTERM, lambda *_: setattr(recorder, "terminated", True))
         if not journal.ended:
             _record(recorder, prompt=options.prompt)

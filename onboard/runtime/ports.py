@@ -108,7 +108,8 @@ RECORDER = np.dtype(
         ("external_dropped", "<u8"),  # of these: damaged, no pose, late or repeated
         ("external_velocity", "<f4", 3),  # m/s, body frame; NaN unknown
         ("contact", "i1", 2),  # 0, 1, or -1 unknown
-        ("pad2", "V2"),
+        ("battery", "i1"),  # per cent of charge; -1 where it is not published
+        ("pad2", "V1"),
     ]
 )
 

@@ -88,6 +88,7 @@ class RunView:
             ],
             "timing": self._describe_timing(),
             "link": self._describe_link(now),
+            "battery_percent": self._describe_battery(),
             "joints": self._describe_joints(),
             "processes": self._describe_processes(now),
         }
@@ -158,7 +159,19 @@ class RunView:
         self._counted = received, now
         rate = (received - before) * 1e9 / (now - then) if then else None
         counts = {name: int(recorder[name]) for name in ("gaps", "reordered", "duplicates", "crc_errors")}
-        return {"received": received, "rate_hz": None if rate is None else round(rate, 1), **counts}
+        lost = 100 * counts["gaps"] / max(received + counts["gaps"], 1)
+        return {
+            "received": received,
+            "rate_hz": None if rate is None else round(rate, 1),
+            "lost_percent": round(lost, 3),
+            **counts,
+        }
+
+    def _describe_battery(self) -> int | None:
+        """Its charge; None where nobody publishes it."""
+        recorder = self._status.recorder
+        charge = int(recorder["battery"])
+        return charge if recorder["heartbeat_ns"] and charge >= 0 else None
 
     def _describe_joints(self) -> dict[str, Any]:
         robot, row = self._robot, self._row

@@ -22,7 +22,14 @@ from onboard.logging.layout import blank_record, journal_dtype, record_dtype
 from onboard.logging.recovery import scan
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.external_pose import PoseSender
-from onboard.runtime.idl import EXTERNAL_POSE_TOPIC, LOW_STATE_TOPIC, ExternalPose, LowState
+from onboard.runtime.idl import (
+    BATTERY_TOPIC,
+    EXTERNAL_POSE_TOPIC,
+    LOW_STATE_TOPIC,
+    BmsState,
+    ExternalPose,
+    LowState,
+)
 from onboard.runtime.ports import OPERATOR, RECORDER, SENT, run_layout
 from onboard.runtime.shm import Shared
 from onboard.runtime.wire import LowStateEncoder
@@ -300,3 +307,18 @@ def test_a_pose_source_that_can_not_be_heard_is_one_line(run: Run) -> None:
         complaint = process.stderr.read()
         assert said in complaint
         assert complaint.count("\n") == 1
+
+
+def test_the_battery_is_reported_where_it_is_published(run: Run, domain_id: int) -> None:
+    with DdsDomain(domain_id, "lo") as dds:
+        writer = dds.writer(BATTERY_TOPIC, BmsState)
+        run.started("--domain", str(domain_id), "--interface", "lo")
+        run.shared["recorder"].latest(run.status)
+        assert run.status["battery"] == -1
+
+        def reported() -> bool:
+            writer.write(BmsState(soc=64).serialize())
+            run.shared["recorder"].latest(run.status)
+            return bool(run.status["battery"] == 64)
+
+        until(reported)

@@ -1,5 +1,6 @@
 """What an onlooker reads out of a run's shared memory."""
 
+import io
 import json
 import os
 import threading
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from onboard.cli import status
 from onboard.cli.status_table import status_table
@@ -76,7 +78,7 @@ def test_before_anything_happened_unknown_is_none_and_json_holds(view: RunView) 
     assert look["processes"]["control"]["heartbeat_ms"] is None
     assert look["link"]["rate_hz"] is None
     assert look["joints"] == {}
-    assert status_table(look).row_count == 8
+    assert status_table(look).row_count == 9
 
 
 def test_mode_tier_and_process_health(run: Run, view: RunView) -> None:
@@ -131,6 +133,35 @@ def test_the_link_rate_comes_from_two_looks(run: Run, view: RunView) -> None:
     link = view.look()["link"]
     assert link["rate_hz"] > 500
     assert (link["received"], link["gaps"]) == (600, 2)
+
+
+def test_the_battery_is_shown_where_it_is_published(run: Run, view: RunView) -> None:
+    assert view.look()["battery_percent"] is None
+    for charge, known in ((-1, None), (0, 0), (83, 83)):
+        run.say("recorder", RECORDER, heartbeat_ns=1, battery=charge)
+        assert view.look()["battery_percent"] == known
+
+
+def shown(look: dict[str, Any]) -> str:
+    console = Console(width=400, force_terminal=True, color_system="truecolor", file=io.StringIO())
+    console.print(status_table(look))
+    text: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+def test_what_is_near_its_limit_is_lit(run: Run, view: RunView) -> None:
+    robot = view._robot
+    q, hot = (robot.lower + robot.upper) / 2, np.full((29, 2), 30)
+    run.say("recorder", RECORDER, heartbeat_ns=1, battery=12)
+    tick(run, q=q, motor_temperature=hot)
+    (calm,) = [line for line in shown(view.look()).splitlines() if "nearest limit" in line]
+    assert "\x1b[33m" not in calm
+    q[3], hot[3] = robot.upper[3] - 0.01, (30, 125)
+    tick(run, q=q, motor_temperature=hot)
+    lines = shown(view.look()).splitlines()
+    assert "\x1b[33m" in next(line for line in lines if "nearest limit" in line)
+    assert "\x1b[1;31m" in next(line for line in lines if "hottest winding" in line)
+    assert "\x1b[1;31m12 %" in next(line for line in lines if "battery" in line)
 
 
 def test_an_onlooker_cannot_write(view: RunView) -> None:
