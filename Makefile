@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 MUTANTS := .venv/.mutants
 ARGS ?=
 
-.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak kill-soak constraints clean
+.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak kill-soak power-cut constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -60,6 +60,9 @@ soak: env  ## 2 h in lock-step and 30 min on real DDS: does memory grow? ARGS="-
 
 kill-soak: env  ## processes of real runs killed at random moments: is every record there? ARGS="--n 100 --json FILE"
 	$(BIN)/python -m benchmarks.kill_soak $(ARGS)
+
+power-cut: env  ## a disk loses its power while a run is recorded: how much is lost? needs root; ARGS="--n 20 --json FILE"
+	$(BIN)/python -m benchmarks.power_cut $(ARGS)
 
 .PHONY: mutants safety-coverage
 mutants: $(MUTANTS)  ## does every change of the safety code fail a test? ARGS="--only gate.py --sample 50 --json FILE"

@@ -29,7 +29,7 @@ from onboard.runtime.external_pose import (
 )
 from onboard.runtime.wire_layout import EXTERNAL_POSE
 from tests.dds_domain import domain_id
-from tests.logging.test_recorder import until
+from tests.logging.recorder_run import until
 
 __all__ = ["domain_id"]
 
