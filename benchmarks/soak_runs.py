@@ -1,10 +1,13 @@
 """A long walk in lock-step and a long walk in real time, watched from beside."""
 
 import os
+import signal
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -41,7 +44,28 @@ CHILDREN = {
     "gateway": "onboard.runtime.gateway",
     "recorder": "onboard.runtime.recording",
 }
+INTERRUPTED = "interrupted, and judged as far as it went"
 Say = Callable[[str], None]
+
+
+class Interrupt:
+    """SIGINT ends a walk early; what was seen until then is judged all the same."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def __call__(self, _number: int, _frame: FrameType | None) -> None:
+        """Take the signal."""
+        self.asked = True
+
+    @contextmanager
+    def listening(self) -> Iterator["Interrupt"]:
+        """In charge of the signal for the length of the context."""
+        before = signal.signal(signal.SIGINT, self)
+        try:
+            yield self
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def course(seconds: float) -> ScriptConfig:
@@ -65,7 +89,7 @@ def lock_step(seconds: float, say: Say) -> tuple[dict[str, Series], dict[str, An
     link = SimLink(robot, plan.gateway(EXPIRY_MS))
     port, console = LocalPort(link.operator), Console(Script(course(seconds)))
     series = Series(os.getpid())
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, Interrupt().listening() as interrupt:
         recorder = DirectRecorder(
             Path(folder), run_info(plan, policies), record_type(policies), lambda: int(link.core.state)
         )
@@ -86,7 +110,11 @@ def lock_step(seconds: float, say: Say) -> tuple[dict[str, Series], dict[str, An
             loop.tick(loop.clock.wait())
             ticks += 1
             mode = Mode(int(loop.recorder.row["mode"]))
-            console.look(port, link.now_ns, mode)
+            if interrupt.asked:
+                console.end = INTERRUPTED
+                port.request("stop_request")
+            else:
+                console.look(port, link.now_ns, mode)
             if mode is Mode.POLICY and robot.physics.gantry.attached:
                 robot.physics.gantry.release()
             if ticks % every == 0:
@@ -117,13 +145,14 @@ def real_time(seconds: float, say: Say) -> tuple[dict[str, Series], dict[str, An
             script = msgspec.yaml.encode(course(seconds)).decode()
             run = RealRun(folder, script, sim, Tap(dds), "--lowstate")
             try:
-                return _watch(run, sim, seconds, say)
+                with Interrupt().listening() as interrupt:
+                    return _watch(run, sim, seconds, say, interrupt)
             finally:
                 run.close()
 
 
 def _watch(
-    run: RealRun, sim: SimProcess, seconds: float, say: Say
+    run: RealRun, sim: SimProcess, seconds: float, say: Say, interrupt: Interrupt
 ) -> tuple[dict[str, Series], dict[str, Any]]:
     run.until_mode(Mode.POLICY)
     sim.tell("gantry release")
@@ -134,6 +163,9 @@ def _watch(
     begin, told = time.monotonic(), 0.0
     while run.running and run.mode is Mode.POLICY:
         now = time.monotonic() - begin
+        if interrupt.asked:
+            run.signal(signal.SIGINT)
+            break
         for each in series.values():
             each.sample(now)
         if now - told > max(10.0, seconds / 20):
@@ -153,7 +185,7 @@ def _watch(
         "exit_code": code,
         "events": result["events"],
         "skipped_ticks": result["skipped_ticks"],
-        "walked_through": code == 0 and result["end"] == "the script is over",
+        "walked_through": code == 0 and result["end"] in ("the script is over", "SIGINT"),
     }
 
 
