@@ -19,7 +19,7 @@ from onboard.cli.logged_policies import logged_config
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Arm, Event, Mode, bits, names
 from onboard.logging.layout import SafetyFlag
-from onboard.logging.rollout import PolicyLog, Rollout
+from onboard.logging.rollout import Check, PolicyLog, Rollout
 from onboard.runtime.assembly import Plan
 from onboard.runtime.console import SCRIPT_OVER
 
@@ -34,18 +34,21 @@ def note_of(protocol: str, slot: Slot) -> str:
     return f"{protocol} block {slot.block}"
 
 
-def recorded_episodes(paths: Iterable[Path], subject: Subject, plan: Plan) -> list[Flown]:
+def recorded_episodes(
+    paths: Iterable[Path], subject: Subject, plan: Plan, check: Check = True
+) -> list[Flown]:
     """Score every episode of recorded rollouts.
 
     Args:
         paths: rollouts, in the order in which they were flown.
         subject: the policy.
         plan: of the arm that keeps the residual.
+        check: as for `Rollout`.
 
     Raises:
         RolloutError: a file can't be read, or none of them has an episode of that policy with an arm.
     """
-    found = [episode for path in paths for episode in _of_file(path, subject, plan)]
+    found = [episode for path in paths for episode in _of_file(path, subject, plan, check)]
     if not found:
         raise RolloutError(
             f"no episode of {plan.bundle.name} with arm keep or drop; record with onboard run --arm"
@@ -64,13 +67,13 @@ def _counted(found: list[Flown]) -> list[Flown]:
     return placed
 
 
-def _of_file(path: Path, subject: Subject, plan: Plan) -> Iterator[Flown]:
+def _of_file(path: Path, subject: Subject, plan: Plan, check: Check) -> Iterator[Flown]:
     """Episodes of one rollout; their block is -1 where the note does not say it."""
-    with Rollout(path) as rollout:
+    with Rollout(path, check=check) as rollout:
         note = str(rollout.attributes.get("note", ""))
         place = _PLACE.fullmatch(note)
         protocol, block = (place["protocol"], int(place["block"])) if place else (note or "recorded", -1)
-        end, arm = (str(rollout.attributes[name]) for name in ("end_reason", "arm"))
+        end, arm = _end(rollout), str(rollout.attributes["arm"])
         found = list(_episodes(rollout, subject, plan))
         if place and not found and arm in _ARMS:
             why = f"it never came to the policy: {end}"
@@ -80,6 +83,12 @@ def _of_file(path: Path, subject: Subject, plan: Plan) -> Iterator[Flown]:
             if place and not score.failed and not score.aborted and end != SCRIPT_OVER:
                 score = replace(score, aborted=f"the run ended early: {end}")
             yield replace(flown, score=score)
+
+
+def _end(rollout: Rollout) -> str:
+    """Why a run ended; a script goes on where the operator's stop button ended what it was for."""
+    stopped = (rollout.column("safety_events") & np.uint64(bits(Event.OPERATOR_STOP))).any()
+    return "the operator pressed stop" if stopped else str(rollout.attributes["end_reason"])
 
 
 def _episodes(rollout: Rollout, subject: Subject, plan: Plan) -> Iterator[Flown]:
@@ -100,7 +109,7 @@ def _episodes(rollout: Rollout, subject: Subject, plan: Plan) -> Iterator[Flown]
 def _block_ticks(rollout: Rollout) -> int:
     """Length of a stretch where arms alternate in the run; longer than any run elsewhere."""
     if rollout.attributes["arm"] != "ab":
-        return 1 << 31
+        return int(np.iinfo(np.int32).max)
     return max(1, round(logged_config(rollout).block_s / rollout.period_s))
 
 

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import h5py
+import msgspec
 import numpy as np
 import pytest
 import yaml
@@ -15,11 +16,11 @@ from onboard.analysis.ab.scores import Score
 from onboard.cli import ab, ab_live
 from onboard.cli.ab_flights import fly
 from onboard.cli.ab_protocols import choose_protocols
-from onboard.cli.ab_recorded import _episodes, _stretches, recorded_episodes
+from onboard.cli.ab_recorded import _episodes, _stretches, note_of, recorded_episodes
 from onboard.cli.recorded_trial import RecordedTrial
 from onboard.cli.run_options import run_config
 from onboard.configs.errors import ConfigError, LinkError, OnboardError, RolloutError
-from onboard.configs.events import Arm, Mode
+from onboard.configs.events import Arm, Event, Mode, bits
 from onboard.logging.layout import SafetyFlag
 from onboard.logging.rollout import Rollout
 from onboard.runtime.assembly import Plan, make_plan
@@ -230,3 +231,47 @@ def test_arms_in_blocks_of_one_run(residual: Path, tmp_path: Path) -> None:
         last = np.flatnonzero(file["rollout/mode"][:] == Mode.POLICY)[-1]
         file["rollout/safety_flag"][last + 1] = SafetyFlag.FALL
     assert [score.fell for score in scores()] == [False] * 5 + [True]
+
+
+@pytest.mark.parametrize(
+    ("change", "aborted"),
+    [
+        ("", ""),
+        ("SIGINT", "the run ended early: SIGINT"),
+        ("stop", "the run ended early: the operator pressed stop"),
+        ("fall", ""),
+        ("damped", "it never came to the policy: SIGINT"),
+    ],
+)
+def test_an_episode_with_a_place_in_a_schedule_is_whole_or_none(
+    residual: Path, tmp_path: Path, planned_episode: Path, change: str, aborted: str
+) -> None:
+    path = tmp_path / "episode.h5"
+    path.write_bytes(planned_episode.read_bytes())
+    with h5py.File(path, "r+") as file:
+        rows = np.flatnonzero(file["rollout/mode"][:] == Mode.POLICY)
+        if change in ("SIGINT", "damped"):
+            file.attrs["end_reason"] = "SIGINT"
+        if change == "stop":
+            file["rollout/safety_events"][rows[60]] = bits(Event.OPERATOR_STOP)
+        if change == "fall":
+            file["rollout/safety_flag"][rows[-1]] = SafetyFlag.FALL
+            file.attrs["end_reason"] = "a safety event (FALL)"
+        if change == "damped":
+            file["rollout/mode"][:] = Mode.DAMP
+    plan = planned(residual, "keep")
+    subject = make_subject(plan.bundle, plan.robot)
+    (episode,) = recorded_episodes([path], subject, plan, check=False)
+    score = episode.score
+    assert (score.protocol, score.block, score.arm) == ("slow", 2, "keep")
+    assert (score.aborted, score.fell) == (aborted, change == "fall")
+
+
+@pytest.fixture(scope="module")
+def planned_episode(residual: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As a run of `--live` records it."""
+    plan = planned(residual, "keep")
+    noted = make_plan(msgspec.structs.replace(plan.config, note=note_of("slow", Slot(8, 2, 0, "keep", 1))))
+    script = choose_protocols(("slow",), plan, 2.5)["slow"]
+    trial = RecordedTrial(noted, script, (), tmp_path_factory.mktemp("planned"))
+    return Path(trial.run(lambda done_s: None)["rollout"])
