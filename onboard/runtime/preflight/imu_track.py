@@ -159,8 +159,9 @@ def rotation_vector(first: Sequence[float] | Floats, then: Sequence[float] | Flo
 
 
 def angle_between(a: Sequence[float], b: Sequence[float]) -> float:
-    """Between two unit vectors, rad."""
-    return math.acos(max(-1.0, min(1.0, sum(p * q for p, q in zip(a, b, strict=True)))))
+    """Between two unit vectors, rad; NaN where one of them is not finite."""
+    cosine = sum(p * q for p, q in zip(a, b, strict=True))
+    return math.nan if math.isnan(cosine) else math.acos(max(-1.0, min(1.0, cosine)))
 
 
 def _imu(rows: Floats) -> Imu:

@@ -1,5 +1,6 @@
 """What a check says, and how checks are run one after the other."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
@@ -61,7 +62,8 @@ def passed(measured: str) -> Finding:
 def judged(
     measured: str, *, warn: bool, fail: bool, advice: str, values: Mapping[str, float] = NO_VALUES
 ) -> Finding:
-    """A finding by two conditions; the worse one counts."""
+    """A finding by two conditions; the worse one counts. A value that is not finite has failed."""
+    fail = fail or not all(math.isfinite(value) for value in values.values())
     verdict = Verdict.FAIL if fail else Verdict.WARN if warn else Verdict.PASS
     return Finding(verdict, measured, advice if verdict else "", values)
 

@@ -122,10 +122,10 @@ def judge_tilt(tilts: Tilts, way: str) -> Finding:
     }
     off = {name: _off_rad(move, way) for name, move in seen.items()}
     angle = _tilt_rad(tilts.base, tilts.held[way])
-    blind = [name for name, move in seen.items() if math.hypot(*move) < TILTED_RAD / 2]
+    blind = [name for name, move in seen.items() if not math.hypot(*move) > TILTED_RAD / 2]  # NaN too
     worst = max(abs(value) for value in off.values())
     told = ", ".join(
-        f"{name} {'not at all' if name in blind else _word(move)} ({math.degrees(off[name]):+.0f}°)"
+        f"{name} not at all" if name in blind else f"{name} {_word(move)} ({math.degrees(off[name]):+.0f}°)"
         for name, move in seen.items()
     )
     return judged(

@@ -105,6 +105,20 @@ def test_other_units_are_found() -> None:
     assert judge_quaternion(pelvis._replace(quat=pelvis.quat * 1.1)).verdict is Verdict.FAIL
 
 
+def test_numbers_that_are_none_never_pass() -> None:
+    track = at_rest(HANGING)
+    for name in ("quat", "gyro", "accel"):
+        spoiled = getattr(track.pelvis, name).copy()
+        spoiled[7, 0] = np.nan
+        pelvis = track.pelvis._replace(**{name: spoiled})
+        assert failed(track._replace(pelvis=pelvis)), name
+    assert track.torso is not None
+    silent = track.torso._replace(quat=np.full_like(track.torso.quat, np.nan))
+    assert judge_torso(track._replace(torso=silent)).verdict is Verdict.FAIL
+    tilts = tilt.Tilts(track, {"forward": track._replace(torso=silent)}, track.pelvis)
+    assert tilt.judge_tilt(tilts, "forward").verdict is Verdict.FAIL
+
+
 def test_a_torso_that_is_not_heard_is_a_drawback() -> None:
     assert judge_torso(at_rest()._replace(torso=None)).verdict is Verdict.WARN
 

@@ -116,7 +116,7 @@ def test_a_check_that_is_made_again_takes_the_place_of_the_older_one(tmp_path: P
     store(the_plan, row("network.loss", Verdict.WARN, age_ns=0))
     assert admit(the_plan, NOW_NS).notes[0].split(": ")[-2:] == [
         "0 min ago, 1 pass, 1 warn, 0 fail; not checked",
-        "policy, timing, imu",
+        "policy, timing, imu, robot",
     ]
 
 

@@ -21,7 +21,7 @@ from onboard.runtime.preflight.timing import (
     judge_loop,
     judge_threads,
     look_at_governor,
-    sustained_bytes_per_s,
+    sustained_times_ms,
     sync_times_ms,
 )
 from tests.disks import UnavailableError, ext4
@@ -52,22 +52,22 @@ def test_a_slow_policy(cost_ms: float, verdict: Verdict) -> None:
 
 
 def test_a_slow_disk_is_found() -> None:
-    fast, need = 50e6, 0.3e6
+    fast, need = np.full(32, 20.0), 0.3e6
     assert judge_disk(np.full(20, 3.0), fast, need).verdict is Verdict.PASS
     assert judge_disk(np.r_[np.full(19, 3.0), 150.0], fast, need).verdict is Verdict.WARN
     assert judge_disk(np.r_[np.full(19, 3.0), 900.0], fast, need).verdict is Verdict.FAIL
     assert judge_disk(np.full(20, 200.0), fast, need).verdict is Verdict.FAIL
-    assert judge_disk(np.full(20, 3.0), 1e6, need).verdict is Verdict.WARN
-    assert judge_disk(np.full(20, 3.0), 0.2e6, need).verdict is Verdict.FAIL
+    assert judge_disk(np.full(20, 3.0), np.full(3, 1000.0) / 1.4, need).verdict is Verdict.WARN
+    assert judge_disk(np.full(20, 3.0), np.full(1, 4000.0), need).verdict is Verdict.FAIL
 
 
 def test_a_disk_that_hangs_again_and_again_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "DISK_BUDGET_S", 1.0)
     try:
         with ext4(tmp_path / "disk", tmp_path / "image", mib=96) as disk:
-            healthy = judge_disk(sync_times_ms(disk.folder), sustained_bytes_per_s(disk.folder), 0.3e6)
-            with disk.slow(1.0):
-                finding = judge_disk(sync_times_ms(disk.folder), sustained_bytes_per_s(disk.folder), 0.3e6)
+            healthy = judge_disk(sync_times_ms(disk.folder), sustained_times_ms(disk.folder), 0.3e6)
+            with disk.slow(1.0, breath_s=0.005):
+                finding = judge_disk(sync_times_ms(disk.folder), sustained_times_ms(disk.folder), 0.3e6)
     except UnavailableError as error:
         pytest.skip(str(error))
     assert healthy.values["sync_max_ms"] < 800 < finding.values["sync_max_ms"]
@@ -78,9 +78,9 @@ THROTTLED = """
 import os, sys
 from pathlib import Path
 Path(sys.argv[1], "cgroup.procs").write_text(str(os.getpid()))
-from onboard.runtime.preflight.timing import judge_disk, sustained_bytes_per_s, sync_times_ms
+from onboard.runtime.preflight.timing import judge_disk, sustained_times_ms, sync_times_ms
 folder = Path(sys.argv[2])
-finding = judge_disk(sync_times_ms(folder), sustained_bytes_per_s(folder), 0.3e6)
+finding = judge_disk(sync_times_ms(folder), sustained_times_ms(folder), 0.3e6)
 print(finding.verdict.name, finding.values["sustained_mb_s"])
 """
 
@@ -117,7 +117,7 @@ def test_inference_adds_no_thread() -> None:
 def test_the_disk_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
     times = sync_times_ms(tmp_path / "not" / "yet")
     assert (times > 0).all()
-    assert sustained_bytes_per_s(tmp_path / "not" / "yet") > 0
+    assert (sustained_times_ms(tmp_path / "not" / "yet") > 0).all()
     assert not list(tmp_path.iterdir())
 
 
