@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any
 
 from onboard.policies.policy import Policy
-from onboard.policies.residual.linear import LinearDelta
+from onboard.policies.residual.slot import ResidualSlot
 from onboard.runtime import control
 from onboard.runtime.children import child_main
 from onboard.runtime.loop import ControlLoop
@@ -48,9 +48,9 @@ def slow_down(owner: type, method: str, seconds: float) -> Callable[[int, FrameT
     """A handler after which a method takes so much longer."""
     original = getattr(owner, method)
 
-    def slowed(self: object) -> Any:  # noqa: ANN401 - whatever the method gives
+    def slowed(*arguments: object) -> Any:  # noqa: ANN401 - whatever the method gives
         time.sleep(seconds)
-        return original(self)
+        return original(*arguments)
 
     return lambda *_: setattr(owner, method, slowed)
 
@@ -73,6 +73,6 @@ if __name__ == "__main__":
     signal.signal(signal.SIGUSR2, spin_natively)
     signal.signal(SLOW_POLICY, slow_down(Policy, "infer", SLOW_S))
     signal.signal(STUCK_POLICY, slow_down(Policy, "infer", STUCK_S))
-    signal.signal(SLOW_RESIDUAL, slow_down(LinearDelta, "correction", SLOW_S))
+    signal.signal(SLOW_RESIDUAL, slow_down(ResidualSlot, "combine", SLOW_S))
     signal.signal(LEAK, leak)
     sys.exit(child_main(control.main))

@@ -89,9 +89,9 @@ def main() -> int:
     for name in options.names or faults:
         rows.append(inject(name, faults[name]))
         console.print(in_words(rows[-1]))
+        if options.json:  # after every row: the whole list takes a while
+            options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     console.print(show(rows))
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     failed = [row["fault"] for row in rows if not row["ok"]]
     console.print(
         f"{len(rows) - len(failed)} of {len(rows)} faults end as the list says, "

@@ -2,7 +2,7 @@
 
 import signal
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +72,7 @@ def observe_refusal(name: str, folder: Path) -> Observed:
         return Observed("refuse" if silent and code else "none", None, lines[-1], code)
 
 
-def _run(folder: Path, script: str, stage: Stage) -> Any:
+def _run(folder: Path, script: str, stage: Stage) -> AbstractContextManager[RealRun]:
     return real_run(
         folder,
         script,

@@ -202,13 +202,16 @@ def disk_hung(folder: Path) -> Iterator[Stage]:
 def power_loss(folder: Path) -> Iterator[Stage]:
     """Nothing more reaches the disk; what it holds then, the computer would find again."""
     cut_ns: list[int] = []
+    memory: list[Path] = []
     with ext4(folder / "disk", folder / "disk.img") as disk:
 
-        def inject(_run: RealRun) -> None:
+        def inject(run: RealRun) -> None:
+            memory.append(run.mapping)
             cut_ns.append(time.monotonic_ns())
             disk.cut_power()
 
         def lost_ms() -> float:
+            memory[0].unlink(missing_ok=True)  # which a power cut takes too
             with mounted(folder / "after", disk.copy(folder / "cut.img")) as after:
                 (journal,) = after.folder.glob("*.journal")
                 with Rollout(convert(journal, folder)) as rollout:
