@@ -20,6 +20,7 @@ import numpy as np
 import onnx
 import yaml
 from onnx import TensorProto, helper, numpy_helper
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -84,9 +85,8 @@ def measure_all() -> dict[str, Cost]:
 
 def table(costs: Mapping[str, Cost]) -> Table:
     """For the terminal."""
-    shown = Table(
-        "residual", "p50 us", "p99 us", "goal us", "", title="cost of the residual slot in a tick, hot"
-    )
+    heads = ("residual", "p50 us", "p99 us", "goal us", "")
+    shown = Table(*heads, title="residual slot in a tick, hot", box=box.SIMPLE_HEAD, pad_edge=False)
     for name, cost in costs.items():
         met = "met" if cost.met else "missed here"
         shown.add_row(name, f"{cost.p50:.1f}", f"{cost.p99:.1f}", f"below {cost.goal:g}", met)
