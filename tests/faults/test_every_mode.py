@@ -30,6 +30,7 @@ SCRIPTS = {
     Mode.POLICY: WALK,
     Mode.LIMP: "steps:\n  - {press: limp, until: limp, for_s: 60}\n",
 }
+IN_EVERY_MODE = pytest.mark.parametrize("mode", SCRIPTS, ids=[mode.name.lower() for mode in SCRIPTS])
 RELEASED = ("--released",)
 """Nobody has to press START for the release, which a run in damp would take for its own start."""
 LATEST_NS = 600_000_000
@@ -60,7 +61,7 @@ def assert_every_row(path: Path) -> None:
     assert number
 
 
-@pytest.mark.parametrize("mode", SCRIPTS)
+@IN_EVERY_MODE
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 @pytest.mark.parametrize("victim", ["control", "gateway"])
 def test_control_and_gateway(tmp_path: Path, victim: str, number: signal.Signals, mode: Mode) -> None:
@@ -74,7 +75,7 @@ def test_control_and_gateway(tmp_path: Path, victim: str, number: signal.Signals
         assert_every_row(Path(result["rollout"]))
 
 
-@pytest.mark.parametrize("mode", SCRIPTS)
+@IN_EVERY_MODE
 def test_parent_killed(tmp_path: Path, mode: Mode) -> None:
     with real_run(tmp_path, SCRIPTS[mode], sim_options=RELEASED) as run:
         reach(run, mode)
@@ -90,7 +91,7 @@ def test_parent_killed(tmp_path: Path, mode: Mode) -> None:
         assert_every_row(path)
 
 
-@pytest.mark.parametrize("mode", SCRIPTS)
+@IN_EVERY_MODE
 def test_parent_held_up(tmp_path: Path, mode: Mode) -> None:
     with real_run(tmp_path, SCRIPTS[mode], sim_options=RELEASED) as run:
         reach(run, mode)
@@ -103,7 +104,7 @@ def test_parent_held_up(tmp_path: Path, mode: Mode) -> None:
         assert_every_row(Path(result["rollout"]))
 
 
-@pytest.mark.parametrize("mode", SCRIPTS)
+@IN_EVERY_MODE
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
 def test_recorder(tmp_path: Path, number: signal.Signals, mode: Mode) -> None:
     with real_run(tmp_path, SCRIPTS[mode], sim_options=RELEASED) as run:
@@ -129,7 +130,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(str(reason))
 
 
-@pytest.mark.parametrize("mode", SCRIPTS)
+@IN_EVERY_MODE
 def test_a_full_disk(tmp_path: Path, small_disk: Path, mode: Mode) -> None:
     with real_run(tmp_path, SCRIPTS[mode], "--out", str(small_disk), sim_options=RELEASED) as run:
         reach(run, mode)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from onboard.configs.events import Event, Tier, bits
 from onboard.configs.robot import load_robot
 from onboard.configs.safety import load_safety
-from onboard.safety.conditions import JOINT_EVENTS, attitude, joint_hits, look_at, make_rules
+from onboard.safety.conditions import JOINT_EVENTS, attitude, is_finite, joint_hits, look_at, make_rules
 from tests.safety.support import CONFIG, PERIOD_S, ROBOT, STAND, healthy, quaternion
 
 RULES = make_rules(CONFIG, ROBOT, PERIOD_S)
@@ -47,6 +47,16 @@ def test_a_scaled_quaternion_is_judged_by_its_direction() -> None:
         assert look_at(state, None, False, RULES).active == 0
         state.quat_wxyz[:] = quaternion(roll=0.81) * np.float32(length)
         assert look_at(state, None, False, RULES).active & bits(Event.ROLL)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", ["q", "dq", "tau_est", "quat_wxyz", "gyro_body", "accel_body"])
+def test_no_element_of_any_reading_may_be_no_number(name: str, value: float) -> None:
+    for index in range(getattr(healthy(), name).size):
+        state = healthy()
+        assert is_finite(state)
+        getattr(state, name)[index] = value
+        assert not is_finite(state), index
 
 
 def test_an_absent_torso_imu_is_no_fault() -> None:
