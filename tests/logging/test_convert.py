@@ -10,6 +10,8 @@ import h5py
 import msgspec
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from onboard.configs.errors import RolloutError
 from onboard.logging.convert import convert, lowstate_journal, rollout_path
@@ -66,6 +68,22 @@ def test_conversion_can_be_repeated(tmp_path: Path) -> None:
     assert convert(path).read_bytes() == first
     assert path.exists()
     assert sorted(p.suffix for p in tmp_path.iterdir()) == [".h5", ".journal"], "nothing else is left behind"
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cut=st.floats(0.2, 1), flipped=st.none() | st.floats(0.3, 0.99))
+def test_conversion_of_a_broken_journal_can_be_repeated(
+    tmp_path: Path, cut: float, flipped: float | None
+) -> None:
+    """Cut anywhere and with a wrong byte anywhere: the second file is the first one again."""
+    path = journal(tmp_path, rows()[:60])
+    data = bytearray(path.read_bytes())
+    if flipped is not None:
+        data[int(flipped * len(data))] ^= 0xFF
+    path.write_bytes(data[: int(cut * len(data))])
+    first = convert(path).read_bytes()
+    assert convert(path).read_bytes() == first
+    path.unlink()
 
 
 def test_unclosed_and_cut_journals_say_so(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from onboard.logging.drain import PATIENCE_NS, Drain
 from onboard.logging.journal import Journal, create_journal
@@ -103,6 +106,29 @@ def test_what_the_ring_overwrote_is_counted_exactly(bench: Bench) -> None:
     assert len(kept) >= 49
     assert bench.journal.rows + bench.journal.lost == 120
     assert scan(bench.path).drops[0].last == 120 - len(kept)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.integers(0, 120), st.booleans()), min_size=1, max_size=8))
+def test_written_and_lost_are_all_ticks_whenever_the_recorder_looks(
+    tmp_path: Path, bursts: list[tuple[int, bool]]
+) -> None:
+    """Bursts of rows longer than the ring, looks in between, recorders that are replaced."""
+    with TemporaryDirectory(dir=tmp_path) as folder:
+        bench, tick = Bench(Path(folder)), 0
+        for count, replaced in bursts:
+            for _ in range(count):
+                tick += 1
+                bench.hand_over(0, tick)
+            bench.drain.run(MADE_NS)
+            if replaced:
+                bench.replace_recorder()
+        kept = bench.rows()["tick"].tolist()
+        assert bench.journal.rows + bench.journal.lost == tick
+        assert len(kept) == bench.journal.rows
+        assert kept == sorted(set(kept)), "times rise strictly: no row twice, none out of order"
+        bench.journal.close()
+        bench.shared.close()
 
 
 def test_new_recorder_repeats_nothing_and_loses_nothing(bench: Bench) -> None:

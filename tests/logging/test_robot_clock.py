@@ -36,6 +36,21 @@ def test_restart_is_a_new_epoch_and_time_goes_on(restart_at: int) -> None:
     assert clock.epoch.tolist() == [0, 0, 1, 1]
 
 
+@given(
+    ticks=st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=60),
+    waits_ms=st.lists(st.integers(1, 3_000), min_size=60, max_size=60),
+)
+def test_whatever_the_counter_does_time_never_falls_and_rises_with_every_advance(
+    ticks: list[int], waits_ms: list[int]
+) -> None:
+    tick = np.array(ticks, np.uint32)
+    clock = read_clock(tick, recv(np.array(waits_ms[: len(ticks) - 1]) * 1e-3), 1e-3)
+    steps = np.diff(clock.time_s)
+    assert np.all(steps >= 0)  # false for NaN
+    assert np.all(steps[np.diff(tick) != 0] > 0)
+    assert np.all(np.diff(clock.epoch.astype(int)) >= 0)
+
+
 def test_a_real_pause_is_no_restart() -> None:
     clock = read_clock(np.array([0, 20, 9_020], np.uint32), recv(np.array([0.02, 9.0])), 1e-3)
     assert not clock.epoch.any()
