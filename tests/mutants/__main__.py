@@ -28,9 +28,10 @@ def run(session: Session, mutants: Sequence[Mutant], workers: int, console: Cons
     """Try every mutant, several at a time: first all that share one collection of tests, then the rest."""
     if not mutants:
         return
-    target, sources = session.target, [mutant.source for mutant in mutants]
     rest = []
-    for index, outcome in swap.trials(target, session.source, sources, workers):
+    for index, outcome in swap.trials(
+        session.target, session.source, len(mutants), lambda index: session.text(mutants[index]), workers
+    ):
         if outcome is None:
             rest.append(mutants[index])
         else:
@@ -57,7 +58,7 @@ def _run_alone(session: Session, mutants: Sequence[Mutant], workers: int, consol
             said, tried = running.pop(pid)
             _record(session, tried, trial.outcome(status, trial.take(said)), console)
         if mutant is not None:
-            pid, said = trial.start(target, mutant.source, limits_s)
+            pid, said = trial.start(target, session.text(mutant), limits_s)
             running[pid] = said, mutant
 
 
@@ -74,16 +75,13 @@ def report(session: Session, argued: list[Argued]) -> dict[str, Any]:
     """One file's result."""
     tally = session.tally()
     reasons = {(one.path, one.was, one.now): one.why for one in argued}
-    survivors = [
-        {
-            "line": mutant.line,
-            "operator": mutant.operator,
-            "was": mutant.was,
-            "now": mutant.now,
-            "why": reasons.get((session.target.path, mutant.was, mutant.now)),
-        }
-        for mutant in session.survivors()
-    ]
+    survivors = []
+    for mutant in session.survivors():
+        was, now = session.change(mutant)
+        why = reasons.get((session.target.path, was, now))
+        survivors.append(
+            {"line": mutant.line, "operator": mutant.operator, "was": was, "now": now, "why": why}
+        )
     noticed = tally["killed"] + tally["timeout"]
     score = noticed / tally["tried"] if tally["tried"] else 0.0
     return {"file": session.target.path, **tally, "score": round(score, 4), "survivors": survivors}
@@ -127,7 +125,7 @@ def main() -> int:
     rows = []
     for target in targets:
         session = Session(target, args.folder, fresh=args.fresh)
-        pending = list(session.pending(args.sample, survivors=args.survivors))
+        pending = session.pending(args.sample, survivors=args.survivors)
         run(session, pending, args.workers, console)
         rows.append(report(session, argued))
     show(rows, console)

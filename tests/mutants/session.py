@@ -7,7 +7,6 @@ on where it stopped, and cosmic-ray's own tools (`cr-report`, `cr-html`) read it
 import hashlib
 import pickle
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,21 +17,17 @@ from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB
 from cosmic_ray.work_item import TestOutcome, WorkerOutcome, WorkItem, WorkResult
 
-from tests.mutants.rules import is_program, is_unread, unread_spans
+from tests.mutants.rules import ruled_places, why_left_out
 from tests.mutants.targets import Target
 from tests.mutants.trial import Outcome
 
 
 class Mutant(NamedTuple):
-    """One change of the source."""
+    """One change of the source; its text is made when it is asked for."""
 
-    job_id: str
+    item: WorkItem
     line: int
     operator: str
-    was: str
-    """The changed lines, stripped and joined by spaces."""
-    now: str
-    source: str
 
 
 def _pickled(tree: object) -> bytes:
@@ -77,35 +72,32 @@ class Session:
         self._db = WorkDB(str(path), WorkDB.Mode.create)
         if not self._db.num_work_items:
             init([Path(target.path)], self._db, {})
-            self._leave_out()
+        self._leave_out()
 
     def _leave_out(self) -> None:
-        """Rule out what stands in annotations and strings; what does not compile is found when tried."""
-        unread = unread_spans(self.source)
-        jobs = [
-            item.job_id
-            for item in self._db.work_items
-            if is_unread(item.mutations[0].start_pos, item.mutations[0].end_pos, unread)
-        ]
-        self._db.set_multiple_results(
-            jobs, WorkResult(WorkerOutcome.SKIPPED, output="in an annotation or a string")
-        )
+        """Rule out what says nothing by its place; what does not compile is found when it is tried."""
+        ruled = ruled_places(self.source)
+        found: dict[str, list[str]] = {}
+        for item in self._db.work_items:
+            mutation = item.mutations[0]
+            why = why_left_out(mutation.start_pos, mutation.end_pos, mutation.operator_name, ruled)
+            if why:
+                found.setdefault(why, []).append(item.job_id)
+        for why, jobs in found.items():
+            self._db.set_multiple_results(jobs, WorkResult(WorkerOutcome.SKIPPED, output=why))
 
-    def _mutated(self, item: WorkItem) -> str:
+    def text(self, mutant: Mutant) -> str:
         """The whole file with one change; a copy of the parsed tree is three times as quick as parsing."""
-        mutation = item.mutations[0]
+        mutation = mutant.item.mutations[0]
         operator = get_operator(mutation.operator_name)(**mutation.operator_args)
         tree = pickle.loads(self._tree)
         return str(MutationVisitor(mutation.occurrence, operator).walk(tree).get_code())
 
-    def _mutant(self, item: WorkItem) -> Mutant:
-        mutation = item.mutations[0]
-        text = self._mutated(item)
-        was, now = changed_lines(self.source.splitlines(), text.splitlines())
-        operator = mutation.operator_name.rpartition("/")[2]
-        return Mutant(item.job_id, mutation.start_pos[0], operator, was, now, text)
+    def change(self, mutant: Mutant) -> tuple[str, str]:
+        """The changed lines before and after, stripped and joined by spaces."""
+        return changed_lines(self.source.splitlines(), self.text(mutant).splitlines())
 
-    def pending(self, sample: int | None, *, survivors: bool) -> Iterator[Mutant]:
+    def pending(self, sample: int | None, *, survivors: bool) -> list[Mutant]:
         """What is still to be tried, spread over the file.
 
         Args:
@@ -119,15 +111,7 @@ class Session:
         }
         items = self._counting()
         stride = 1 if sample is None else max(1, len(items) // sample)
-        for item in items[::stride]:
-            if item.job_id in done:
-                continue
-            mutant = self._mutant(item)
-            if is_program(mutant.source):
-                yield mutant
-            else:
-                skipped = WorkResult(WorkerOutcome.SKIPPED, output="does not compile")
-                self._db.set_result(item.job_id, skipped)
+        return [_mutant(item) for item in items[::stride] if item.job_id not in done]
 
     def _counting(self) -> list[WorkItem]:
         """The mutants that count, by their place in the file."""
@@ -140,17 +124,15 @@ class Session:
 
     def record(self, mutant: Mutant, outcome: Outcome) -> None:
         """Keep a trial's result."""
+        if outcome.verdict == "no program":
+            self._db.set_result(
+                mutant.item.job_id, WorkResult(WorkerOutcome.SKIPPED, output="does not compile")
+            )
+            return
         survived = outcome.verdict == "survived"
         worker = WorkerOutcome.ABNORMAL if outcome.verdict == "timeout" else WorkerOutcome.NORMAL
-        self._db.set_result(
-            mutant.job_id,
-            WorkResult(
-                worker,
-                output=outcome.by,
-                test_outcome=TestOutcome.SURVIVED if survived else TestOutcome.KILLED,
-                diff=f"-{mutant.was}\n+{mutant.now}",
-            ),
-        )
+        test = TestOutcome.SURVIVED if survived else TestOutcome.KILLED
+        self._db.set_result(mutant.item.job_id, WorkResult(worker, output=outcome.by, test_outcome=test))
 
     def tally(self) -> dict[str, int]:
         """How many mutants were made, left out, tried, killed, timed out and survived."""
@@ -170,8 +152,13 @@ class Session:
     def survivors(self) -> list[Mutant]:
         """Those that no test noticed, by their place in the file."""
         found = [
-            self._mutant(item)
+            _mutant(item)
             for item, result in self._db.completed_work_items
             if result.test_outcome is TestOutcome.SURVIVED
         ]
-        return sorted(found, key=lambda mutant: (mutant.line, mutant.operator, mutant.now))
+        return sorted(found, key=lambda mutant: (mutant.line, mutant.operator))
+
+
+def _mutant(item: WorkItem) -> Mutant:
+    mutation = item.mutations[0]
+    return Mutant(item, mutation.start_pos[0], mutation.operator_name.rpartition("/")[2])

@@ -13,7 +13,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
@@ -28,6 +28,9 @@ from tests.mutants.trial import Outcome
 
 Pairs = list[tuple[CodeType, CodeType]]
 """Code of a function before and after."""
+Owners = dict[int, list[FunctionType]]
+"""By the identity of its code."""
+Text = Callable[[int], str]
 
 
 def changed_functions(before: CodeType, after: CodeType) -> Pairs | None:
@@ -56,16 +59,20 @@ class Collected:
     Args:
         target: what is mutated, and its tests.
         source: of the unmutated module.
-        mutants: the mutated sources.
+        count: how many mutants there are.
+        text: gives the mutated source of one of them.
         workers: trials at a time.
         results: file descriptor that receives pickled pairs of a mutant's index and its outcome, None
             where it can't be tried in this way.
     """
 
     def __init__(
-        self, target: Target, source: str, mutants: Sequence[str], workers: int, results: int
+        self, target: Target, source: str, count: int, text: Text, workers: int, results: int
     ) -> None:
-        self._target, self._mutants, self._workers, self._results = target, mutants, workers, results
+        self._target, self._count, self._text = target, count, text
+        self._workers, self._results = workers, results
+        self._running: dict[int, tuple[int, Path]] = {}
+        self._items: list[pytest.Item] = []
         self._ran: set[CodeType] = set()
         sys.setprofile(self._note)
         self._code = trial.install(target.module, source, target.path)
@@ -80,29 +87,39 @@ class Collected:
         if session.testsfailed:
             raise session.Interrupted("the tests of the unmutated module can't be collected")
         functions = [f for f in gc.get_objects() if type(f) is FunctionType]
-        owners: dict[int, list[FunctionType]] = {}
+        owners: Owners = {}
         for function in functions:
             owners.setdefault(id(function.__code__), []).append(function)
         durations = _timed(session.items)
-        items = sorted(session.items, key=lambda item: durations[item.nodeid])
-        running: dict[int, tuple[int, Path]] = {}
-        for index, source in enumerate(self._mutants):
-            pairs = changed_functions(self._code, trial.compiled(source, self._target.path))
-            if pairs is None or any(before in self._ran or id(before) not in owners for before, _ in pairs):
-                self._tell(index, None)
-                continue
-            if len(running) == self._workers:
-                self._reap(running)
-            pid, said = trial.fork(lambda pairs=pairs: _swapped(pairs, owners, items, durations))
-            running[pid] = index, said
-        while running:
-            self._reap(running)
+        self._items = sorted(session.items, key=lambda item: durations[item.nodeid])
+        for index in range(self._count):
+            self._try(index, owners, durations)
+        while self._running:
+            self._reap()
         return True
 
-    def _reap(self, running: dict[int, tuple[int, Path]]) -> None:
+    def _try(self, index: int, owners: Owners, durations: dict[str, float]) -> None:
+        try:
+            after = trial.compiled(self._text(index), self._target.path)
+        except SyntaxError:
+            self._tell(index, Outcome("no program", "", ()))
+            return
+        pairs = changed_functions(self._code, after)
+        if pairs is None or any(before in self._ran or id(before) not in owners for before, _ in pairs):
+            self._tell(index, None)
+            return
+        if len(self._running) == self._workers:
+            self._reap()
+        pid, said = trial.fork(lambda: _swapped(pairs, owners, self._items, durations))
+        self._running[pid] = index, said
+
+    def _reap(self) -> None:
         pid, status = os.wait()
-        index, said = running.pop(pid)
-        self._tell(index, trial.outcome(status, trial.take(said)))
+        index, said = self._running.pop(pid)
+        outcome = trial.outcome(status, trial.take(said))
+        self._tell(index, outcome)
+        # What killed one mutant will probably kill its neighbours.
+        self._items.sort(key=lambda item: item.nodeid != outcome.by)
 
     def _tell(self, index: int, outcome: Outcome | None) -> None:
         data = pickle.dumps((index, outcome))
@@ -135,7 +152,7 @@ def _timed(items: Sequence[pytest.Item]) -> dict[str, float]:
 
 def _swapped(
     pairs: Pairs,
-    owners: dict[int, list[FunctionType]],
+    owners: Owners,
     items: Sequence[pytest.Item],
     durations: dict[str, float],
 ) -> int:
@@ -158,14 +175,14 @@ def _run(item: pytest.Item) -> str:
 
 
 def trials(
-    target: Target, source: str, mutants: Sequence[str], workers: int
+    target: Target, source: str, total: int, text: Text, workers: int
 ) -> Iterator[tuple[int, Outcome | None]]:
     """Index and outcome of every mutant, as they end; None where it needs a process of its own."""
     reader, writer = os.pipe()
 
     def run() -> int:
         os.close(reader)
-        plugin = Collected(target, source, mutants, workers, writer)
+        plugin = Collected(target, source, total, text, workers, writer)
         return int(pytest.main([*trial.OPTIONS, "--capture=no", *target.tests], plugins=[plugin]))
 
     pid, said = trial.fork(run)
@@ -176,6 +193,6 @@ def trials(
             yield pickle.loads(results.read(int.from_bytes(size, "little")))
             count += 1
     os.waitpid(pid, 0)
-    text = trial.take(said)
-    if count < len(mutants):
-        raise RuntimeError(f"{target.path}: only {count} of {len(mutants)} trials ended:\n{text[-4000:]}")
+    output = trial.take(said)
+    if count < total:
+        raise RuntimeError(f"{target.path}: only {count} of {total} trials ended:\n{output[-4000:]}")

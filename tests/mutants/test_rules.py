@@ -1,6 +1,6 @@
 import pytest
 
-from tests.mutants.rules import is_program, is_unread, unread_spans
+from tests.mutants.rules import ruled_places, why_left_out
 
 SOURCE = '''"""Adds 1 to a."""
 
@@ -9,6 +9,11 @@ def add(a: int | None, *, step: float = 1.5) -> "float | None":
     total: int | float = a + step  # N·m
     raise ValueError(f"{total + 1} is no sum")
 '''
+
+
+def left_out(source: str, line: int, column: int, size: int = 1, operator: str = "core/Any") -> bool:
+    place = (line, column), (line, column + size)
+    return why_left_out(*place, operator, ruled_places(source)) is not None
 
 
 @pytest.mark.parametrize(
@@ -25,23 +30,30 @@ def add(a: int | None, *, step: float = 1.5) -> "float | None":
 )
 def test_only_what_runs_is_mutated(line: int, text: str, unread: bool) -> None:
     column = SOURCE.splitlines()[line - 1].index(text)
-    place = (line, column), (line, column + len(text))
-    assert is_unread(*place, unread_spans(SOURCE)) == unread
+    assert left_out(SOURCE, line, column, len(text)) == unread
 
 
 def test_a_returned_annotation_is_not_mutated() -> None:
     column = SOURCE.splitlines()[2].rindex("|")
-    assert is_unread((3, column), (3, column + 1), unread_spans(SOURCE))
+    assert left_out(SOURCE, 3, column)
 
 
 def test_columns_are_counted_in_characters() -> None:
     source = 'x = "·" + y'
-    assert not is_unread((1, 8), (1, 9), unread_spans(source))
-    assert is_unread((1, 4), (1, 7), unread_spans(source))
+    assert not left_out(source, 1, 8)
+    assert left_out(source, 1, 4, 3)
 
 
 @pytest.mark.parametrize(
-    ("source", "good"), [(SOURCE, True), ("def f(a, /, *b): ...", True), ("x = = 1", False)]
+    ("source", "operator", "out"),
+    [
+        ("mode is Mode.RAMP", "Is_Eq", True),
+        ("mode is not Mode.RAMP", "IsNot_NotEq", True),
+        ("mode is Mode.RAMP", "Is_LtE", False),
+        ("target is None", "Is_Eq", False),  # an array equals nothing in one word
+        ("kind == Kind.STOP", "Eq_Is", False),  # a number is no member
+    ],
 )
-def test_what_does_not_compile_is_no_mutant(source: str, good: bool) -> None:
-    assert is_program(source) is good
+def test_identity_and_equality_of_a_member_are_the_same(source: str, operator: str, out: bool) -> None:
+    column = source.index("is" if "is" in source else "==")
+    assert left_out(source, 1, column, 2, f"core/ReplaceComparisonOperator_{operator}") == out

@@ -44,7 +44,7 @@ class Outcome(NamedTuple):
     """How a trial ended."""
 
     verdict: str
-    """`killed`, `survived` or `timeout`."""
+    """`killed`, `survived`, `timeout`, or `no program` where the mutant does not compile."""
     by: str
     """The first test that failed, or what else killed it."""
     cpu_s: tuple[float, ...]

@@ -251,6 +251,11 @@ def test_the_end_comes_after_a_second_of_damping_however_late_it_is_looked_at(
         assert not after(mode, stopping=True, ticks=ticks).finished
 
 
+def test_facts_are_given_by_name_since_all_of_them_are_booleans() -> None:
+    with pytest.raises(TypeError):
+        Facts(True)  # type: ignore[misc]
+
+
 def test_the_first_mode_is_damp() -> None:
     run = Run()
     assert run.machine.status == Status(DAMP)
