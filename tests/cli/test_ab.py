@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import signal
 from pathlib import Path
 
 import h5py
@@ -24,8 +26,10 @@ from onboard.configs.events import Arm, Event, Mode, bits
 from onboard.logging.layout import SafetyFlag
 from onboard.logging.rollout import Rollout
 from onboard.runtime.assembly import Plan, make_plan
+from onboard.runtime.console import Console
 from onboard.runtime.launch import Outcome
 from tests.runtime.flight import POLICY
+from tests.runtime.test_console import Desk
 
 pytest.importorskip("mujoco")
 
@@ -155,6 +159,31 @@ def test_on_the_robot_every_episode_waits_for_the_operator(
     assert (scores[0].protocol, scores[0].block, scores[0].arm) == ("turn", 1, "drop")
     assert scores[0].metrics["tracking_rad"] > 0
     assert [each.config.note for each in launched] == ["turn block 1"] * 3
+
+
+def test_a_signal_during_an_episode_ends_the_experiment_and_the_episode_does_not_count(
+    residual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planned_episode: Path
+) -> None:
+    """The run itself stops in order and ends with 0, as after its script."""
+    flights: list[Path] = []
+
+    def launch(the_plan: Plan, console: Console, *rest: object) -> Outcome:
+        flights.append(Path(the_plan.config.out))
+        if len(flights) == 2:
+            with console.signals():
+                os.kill(os.getpid(), signal.SIGINT)
+                console.look_at_signals(Desk())
+        return Outcome(console.end, 0, planned_episode, 125, [], 0)
+
+    monkeypatch.setattr(ab_live, "launch", launch)
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n" * 4))
+    options = ["--live", "--protocol", "slow", "--blocks", "1", "--seconds", "2.5"]
+    out = ["--out", str(tmp_path / "out"), "--json", str(tmp_path / "r.json")]
+    assert ab.run([POLICY, "--residual", str(residual), *options, *out]) == 130
+    assert flights == [tmp_path / "out/rollouts"] * 2
+    slow = json.loads((tmp_path / "r.json").read_text())["protocols"]["slow"]
+    assert slow["aborted"] == ["the operator ended the experiment"] * 3
+    assert slow["episodes"] == 4
 
 
 def test_the_end_of_input_ends_the_experiment_and_everything_left_counts_as_aborted(

@@ -41,6 +41,7 @@ def test_one_signal_is_a_stop_in_order(number: signal.Signals) -> None:
         console.look(desk, 0, Mode.POLICY)
     assert desk.requests == ["stop_request"]
     assert console.end == number.name
+    assert console.interrupted
 
 
 def test_a_second_interrupt_damps_at_once() -> None:
@@ -98,6 +99,7 @@ def test_a_script_presses_and_ends_the_run() -> None:
     console.look(desk, 2_000_000_000, Mode.HOLD)
     assert desk.requests == ["stop_request"]
     assert console.end == "the script is over"
+    assert not console.interrupted
 
 
 def test_a_script_that_gives_up_ends_the_run_with_its_reason() -> None:
