@@ -73,7 +73,7 @@ def cut(folder: Path, moment: str, seconds: float) -> Cut:
 
 def _record(run: Run, disk: Ext4, moment: str, seconds: float) -> list[int]:
     """Rows at 50 a second until the power goes; when each was made, ns."""
-    run.started()
+    process = run.started()
     made: list[int] = []
     begin = time.monotonic()
 
@@ -91,6 +91,8 @@ def _record(run: Run, disk: Ext4, moment: str, seconds: float) -> list[int]:
         time.sleep(seconds)
     else:
         hand_over(seconds)
+    if moment != "close" and process.poll() is not None:
+        raise RuntimeError("the recorder ended before the power did")
     disk.cut_power()
     run.shared.unlink()  # memory does not outlive the power
     return made

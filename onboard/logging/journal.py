@@ -214,7 +214,8 @@ def create_journal(path: Path, dtype: np.dtype, meta: dict[str, Any]) -> None:
     except FileExistsError:
         raise RolloutError(f"{path}: exists already; every run makes a journal of its own") from None
     except OSError as error:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # on a read-only disk there is nothing to remove, and no removing
+            path.unlink(missing_ok=True)
         raise RolloutError(
             f"{path}: can't be made ({error.strerror}); give a folder with room that you may write to"
         ) from error

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -52,8 +52,18 @@ class Run:
     def rollout(self) -> Path:
         return rollout_path(self.journal)
 
-    def start(self, *arguments: str, wrap: tuple[str, ...] = ()) -> subprocess.Popen[str]:
-        command = [*wrap, *START, "--shm", str(self.shared.path), "--journal", str(self.journal), *arguments]
+    def start(
+        self, *arguments: str, wrap: Sequence[str] = (), program: Sequence[str] = START
+    ) -> subprocess.Popen[str]:
+        command = [
+            *wrap,
+            *program,
+            "--shm",
+            str(self.shared.path),
+            "--journal",
+            str(self.journal),
+            *arguments,
+        ]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self.processes.append(process)
         return process
