@@ -139,6 +139,25 @@ def test_recorder_killed(tmp_path: Path) -> None:
             assert number.tolist() == list(range(1, len(number) + 1))
 
 
+@pytest.mark.slow
+def test_a_recorder_that_hangs_is_replaced_and_loses_nothing(tmp_path: Path) -> None:
+    with real_run(tmp_path) as run:
+        run.until_mode(Mode.RAMP)
+        hung = run.child(RECORDER)
+        run.signal(signal.SIGSTOP, RECORDER)
+        run.until(lambda: hung not in run.left_over())
+        run.until(lambda: bool(run.left_over()))
+        run.signal(signal.SIGINT)
+        code, result = run.end()
+        assert code == 0
+        assert any("gave no sign of life" in fault for fault in result["faults"])
+        with Rollout(result["rollout"]) as rollout:
+            number = rollout.column("number").astype(int)
+            assert number.tolist() == list(range(1, len(number) + 1))
+            assert len(number) > 500  # ten seconds of them waited in the ring
+            assert rollout.completeness == "complete"
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 def test_gateway_killed_or_stopped(tmp_path: Path, number: signal.Signals) -> None:
     with real_run(tmp_path) as run:
