@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 MUTANTS := .venv/.mutants
 ARGS ?=
 
-.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak kill-soak power-cut constraints clean
+.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak kill-soak power-cut latency constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -54,6 +54,9 @@ faults: env  ## inject every fault of the list, show how fast what follows; ARGS
 
 false-trips: env  ## walk for an hour beside two CPU hogs: is a healthy robot ever stopped? ARGS="--minutes 5 --json FILE"
 	$(BIN)/python -m benchmarks.false_trips $(ARGS)
+
+latency: env  ## does the latency check measure what the simulator is set to? on real DDS; ARGS="--lock-step --json FILE"
+	$(BIN)/python -m benchmarks.latency $(ARGS)
 
 soak: env  ## 2 h in lock-step and 30 min on real DDS: does memory grow? ARGS="--lock-step-s 600 --real-s 60 --plot FILE --json FILE"
 	$(BIN)/python -m benchmarks.soak $(ARGS)

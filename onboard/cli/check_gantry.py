@@ -37,10 +37,10 @@ def gantry_checks(where: Where, chirp_joint: str) -> GantryChecks:
     """
     robot = load_robot(where.robot)
     protocol = probe_protocol(robot, chirp_joint)
-    return GantryChecks(protocol, robot, lambda: _fly(where, protocol))
+    return GantryChecks(protocol, robot, lambda: fly(where, protocol))
 
 
-def _fly(where: Where, protocol: BenchProtocol) -> Flown:
+def fly(where: Where, protocol: BenchProtocol) -> Flown:
     """Play the protocol as every run is played: gateway, gate, limits, recorder, the remote's buttons."""
     config = run_config(
         policy=f"bench_{protocol.name}",
