@@ -7,7 +7,6 @@ beside the bounds of `onboard check`.
 """
 
 import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -49,11 +48,13 @@ def healthy(seed: int, robot: RobotConfig) -> tuple[str, ...]:
         "command_latency_s": np.full(n, LATENCY_S * random.uniform(0, 1)),
     }
     loads = {f"{side}_elbow_joint": float(LOAD_KG * random.uniform(0, 1)) for side in ("left", "right")}
-    gap = {
-        knob: dict(zip(robot.joint_names, np.round(values, 5).tolist(), strict=True))
-        for knob, values in knobs.items()
-    }
-    return tuple(f"gap.{knob}={json.dumps(values)}" for knob, values in {**gap, "mass_kg": loads}.items())
+    gap = {knob: dict(zip(robot.joint_names, values.tolist(), strict=True)) for knob, values in knobs.items()}
+    return tuple(f"gap.{knob}={_yaml(values)}" for knob, values in {**gap, "mass_kg": loads}.items())
+
+
+def _yaml(values: dict[str, float]) -> str:
+    """Numbers without an exponent, which YAML would take for text."""
+    return "{" + ", ".join(f"{name}: {value:.6f}" for name, value in values.items()) + "}"
 
 
 def probe(seed: int, robot: RobotConfig) -> Iterator[Row]:

@@ -20,6 +20,7 @@ fault loss 0.05        share of the samples that are lost, at random
 fault tick -60000      milliseconds that the tick jumps by
 fault tilt 0.7         radians that the IMU reports to be pitched forward
 fault mode_machine 6   report another robot type
+fault mode_pr 1        report the ankles as actuators A and B, not as pitch and roll
 fault motor left_knee_joint 1       motorstate bits
 fault encoder left_knee_joint 3     radians that its encoder reports too much
 fault torque left_knee_joint 200    N·m that it reports
@@ -140,7 +141,7 @@ def _fault(kind: str, *arguments: str) -> Action:
         return _OWN_FAULTS[kind](*arguments)
     if kind in ("motor", "heat", "casing", "encoder", "torque"):
         return _motor_fault(kind, *arguments)
-    _choice(kind, *_SAMPLE_FAULTS, "mode_machine")
+    _choice(kind, *_SAMPLE_FAULTS, "mode_machine", "mode_pr")
     (text,) = arguments
     number = int(text)
     if number < 0:
@@ -241,7 +242,7 @@ _COMMANDS: dict[str, tuple[str, Callable[..., Action]]] = {
     "mode": ("mode NAME, for example: mode ai; mode none releases", _mode),
     "fault": (
         f"fault {'|'.join(_SAMPLE_FAULTS)} SAMPLES, fault nan SAMPLES [{'|'.join(FIELDS)}], "
-        "fault loss SHARE, fault tick MS, fault tilt RAD, fault mode_machine NUMBER, "
+        "fault loss SHARE, fault tick MS, fault tilt RAD, fault mode_machine NUMBER, fault mode_pr NUMBER, "
         "fault motor JOINT BITS, fault encoder JOINT RAD, fault torque JOINT NM, "
         "fault heat JOINT CELSIUS, or fault casing JOINT CELSIUS",
         _fault,

@@ -58,6 +58,7 @@ class Faults:
         tick_ms: added to every tick, for ever: a counter that jumped, or began anew.
         loss: share of all samples that never arrive, at random but the same in every run; for ever.
         mode_machine: reported instead of the robot's own, for ever; None for its own.
+        mode_pr: reported for the ankles: 0 pitch and roll, 1 their actuators A and B.
         offset_rad: motor slot to what its encoder reports too much, for ever.
         torque_nm: motor slot to the torque that it reports, for ever.
     """
@@ -76,6 +77,7 @@ class Faults:
     tick_ms: int = 0
     loss: float = 0.0
     mode_machine: int | None = None
+    mode_pr: int = 0
     offset_rad: dict[int, float] = field(default_factory=dict)
     torque_nm: dict[int, float] = field(default_factory=dict)
     _last_tick: int = 0

@@ -147,6 +147,7 @@ class SimLink:
         self.robot.sense(state)
         state.robot_tick = self.robot.faults.tick(self.robot.tick)
         state.mode_machine = self.robot.mode_machine
+        state.mode_pr = self.robot.faults.mode_pr
         torso = self.robot.torso_imu
         state.torso_quat_wxyz[...] = torso[:4]
         state.torso_gyro[...] = torso[4:7]

@@ -69,6 +69,7 @@ class Topics:
             robot.sense(encoder)
             encoder.rpy[...] = roll_pitch_yaw(robot.physics.sensors.imu[0])
             encoder.frame.fields["mode_machine"] = robot.mode_machine
+            encoder.frame.fields["mode_pr"] = robot.faults.mode_pr
             encoder.seal(robot.faults.tick(robot.tick))
             self._sealed = True
         if fate is Fate.CORRUPT:

@@ -34,8 +34,8 @@ class CommandLatency(NamedTuple):
     """From command to motion.
 
     Attributes:
-        delay_s: mean of the pieces.
-        sigma_s: standard uncertainty: scatter of the mean and what is not known of the clocks.
+        delay_s: median of the pieces; one that took half a swing for a delay does not count in it.
+        sigma_s: standard uncertainty: of the median, and what is not known of the clocks.
         pieces: how many were used.
     """
 
@@ -49,9 +49,11 @@ def command_latency(chirp: Sequence[Fit]) -> CommandLatency | None:
     good = [piece.delay_s for piece in chirp if piece.explained > EXPLAINED and piece.strength > STRENGTH]
     if len(good) < MIN_PIECES:
         return None
-    scatter_s = float(np.std(good, ddof=1)) / len(good) ** 0.5
-    sigma_s = float(np.hypot(scatter_s, CLOCK_S / 3**0.5))
-    return CommandLatency(float(np.mean(good)) + HELD_S, sigma_s, len(good))
+    middle_s = float(np.median(good))
+    spread_s = 1.4826 * float(np.median(np.abs(np.array(good) - middle_s)))
+    # A median of n numbers scatters 1.2533 times as much as their mean.
+    scatter_s = 1.2533 * spread_s / len(good) ** 0.5
+    return CommandLatency(middle_s + HELD_S, float(np.hypot(scatter_s, CLOCK_S / 3**0.5)), len(good))
 
 
 def judge_latency(chirp: Sequence[Fit], joint: str) -> Finding:

@@ -159,18 +159,27 @@ class Reading:
         shift = round(excite.phase_rad / (np.pi / 2))
         asked = excite.amplitude_rad * np.roll([1.0, 0.0, -1.0, 0.0], -shift)
         reach = asked @ _levels(samples, begin_s, segment.step_s) / (asked @ asked)
-        own = self._fit(recording, samples, joint)
+        steps_s = [begin_s + level * segment.step_s for level in range(LEVELS + 1)]
+        own = self._fit(recording, samples, joint, steps_s)
         if own.strength > OBEYS:
             return Response(joint, joint, False, float(reach[joint]), own)
-        return self._stray(recording, samples, joint, reach)
+        return self._stray(recording, samples, joint, reach, steps_s)
 
-    def _stray(self, recording: Recording, samples: Samples, joint: int, reach: Float64Array) -> Response:
+    def _stray(
+        self,
+        recording: Recording,
+        samples: Samples,
+        joint: int,
+        reach: Float64Array,
+        steps_s: list[float],
+    ) -> Response:
         """Who obeyed a command that its own joint did not, if anybody."""
         far = [int(slot) for slot in np.argsort(-np.abs(reach)) if slot != joint and self._robot.valid[slot]]
         tries = [(joint, -1.0), *((slot, sign) for slot in far[:STRAYS] for sign in (1.0, -1.0))]
-        fits = [self._fit(recording, samples, mover, joint, sign) for mover, sign in tries]
-        best = max(range(len(tries)), key=lambda index: fits[index].strength)
-        if fits[best].strength < STRAYED or fits[best].explained < STRAYED_EXPLAINED:
+        fits = [self._fit(recording, samples, mover, steps_s, joint, sign) for mover, sign in tries]
+        strong = [index for index, one in enumerate(fits) if one.strength > STRAYED]
+        best = max(strong, key=lambda index: fits[index].explained, default=0)
+        if not strong or fits[best].explained < STRAYED_EXPLAINED:
             return Response(joint, None, False, float(reach[joint]), None)
         mover, sign = tries[best]
         return Response(joint, mover, sign < 0, float(reach[mover]), fits[best])
@@ -178,13 +187,14 @@ class Reading:
     def _pieces(self, recording: Recording, joint: int, span_s: tuple[float, float]) -> list[Fit]:
         begins = np.arange(span_s[0], span_s[1] + SETTLE_S - PIECE_S, PIECE_S)
         pieces = [recording.samples(begin, begin + PIECE_S) for begin in begins.tolist()]
-        return [self._fit(recording, samples, joint) for samples in pieces]
+        return [self._fit(recording, samples, joint, []) for samples in pieces]
 
     def _fit(
         self,
         recording: Recording,
         samples: Samples,
         mover: int,
+        steps_s: list[float],
         commanded: int | None = None,
         sign: float = 1.0,
     ) -> Fit:
@@ -196,7 +206,7 @@ class Reading:
             stream = (samples.q, samples.dq, samples.gyro, samples.accel)
             impulse = self._balance.impulse(mover, time_s, *stream)
         asked = sign * recording.asked(joint, time_s, LAGS_S)
-        return fit(samples, impulse, asked, mover, float(self._kp[joint]))
+        return fit(samples, impulse, asked, mover, float(self._kp[joint]), steps_s)
 
 
 def _levels(samples: Samples, begin_s: float, step_s: float) -> Float64Array:
