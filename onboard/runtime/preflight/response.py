@@ -31,6 +31,8 @@ MOVES_SHARE, MOVES_RAD_S = 0.05, 0.02
 """Share of the largest speed above which a joint moves, and what it must exceed in any case."""
 MIN_MOVING = 10
 """Moments."""
+PUSHES = 0.05
+"""Share of the largest torque that was asked for by which a friction may come out as negative."""
 BEFORE_S, ONSET_S = 0.02, 0.15
 """Around a step, until the joint sets off."""
 
@@ -91,11 +93,14 @@ def fit(
     power = np.maximum((springs * springs).sum(1), 1e-12)
     match = springs @ rest
     left = rest @ rest - match * np.abs(match) / power  # pulling the wrong way explains nothing
+    strengths = match / power
+    others = np.linalg.pinv(known) @ (took[:, None] - (strengths[:, None] * spring).T)
+    # Half a swing too late a resonance fits as well, with a friction that pushes.
+    pushes = PUSHES * np.abs(spring / span_s[used]).max(1)
+    left[(others[0] < 0.0) | (others[1] < -pushes)] = np.inf
     best, lag_s = _lowest(left)
-    strength = float(match[best] / power[best])
-    others = np.linalg.lstsq(known, took - strength * spring[best], rcond=None)[0]
-    explained = 1.0 - float(left[best] / max(took @ took, 1e-12))
-    return Fit(strength, lag_s, float(others[0]), float(others[1]), explained)
+    explained = 1.0 - float(left[best] / max(took @ took, 1e-12)) if np.isfinite(left[best]) else 0.0
+    return Fit(float(strengths[best]), lag_s, float(others[0, best]), float(others[1, best]), explained)
 
 
 def _onset(time_s: Float64Array, moving: NDArray[np.bool_], step_s: float) -> NDArray[np.bool_]:
@@ -113,5 +118,5 @@ def _lowest(left: Float64Array) -> tuple[int, float]:
         return best, float(LAGS_S[best])
     before, here, after = left[best - 1 : best + 2]
     bend = before - 2 * here + after
-    shift = 0.5 * (before - after) / bend if bend > 0 else 0.0
+    shift = 0.5 * (before - after) / bend if 0 < bend < np.inf else 0.0
     return best, float(LAGS_S[best] + shift * (LAGS_S[1] - LAGS_S[0]))
