@@ -66,7 +66,7 @@ def test_a_waiver_lets_it_begin_and_is_told_and_kept(tmp_path: Path) -> None:
     store(the_plan, row("timing.disk_speed", Verdict.FAIL), row("timing.loop", Verdict.PASS), latency)
     admission = admit(the_plan, NOW_NS)
     assert admission.notes[0].endswith(
-        "10 min ago, 2 pass, 0 warn, 1 fail; not checked: policy, network, imu"
+        "10 min ago, 2 pass, 0 warn, 1 fail; not checked: policy, network, imu, robot"
     )
     assert admission.notes[1] == "WAIVED: timing.disk_speed failed 10 min ago (200 ms)"
     told = json.loads(admission.text)
