@@ -94,7 +94,7 @@ def domain(domain_id: int) -> Iterator[DdsDomain]:  # noqa: F811 - the fixture
 
 def until_heard(domain: DdsDomain) -> None:
     """A simulator takes its time to start on a busy machine."""
-    assert any(listen(domain, 20).tick.size == 20 for _ in range(12))
+    assert any(listen(domain, 20).tick.size >= 20 for _ in range(12))
 
 
 def verdicts(domain: DdsDomain, *names: str) -> dict[str, Row]:
@@ -116,11 +116,11 @@ def test_against_a_simulator(domain: DdsDomain, tmp_path: Path) -> None:
         }
         assert rows["motion_service"].finding.measured == "'ai' has the motors"
         sim.tell("fault loss 0.05")
-        assert listen(domain, 100).tick.size == 100
+        assert listen(domain, 100).tick.size >= 100
         assert verdicts(domain, "loss")["loss"].finding.verdict is Verdict.FAIL
         sim.tell("fault loss 0")
         sim.tell("fault mode_machine 6")
-        assert listen(domain, 100).tick.size == 100
+        assert listen(domain, 100).tick.size >= 100
         assert verdicts(domain, "robot_type")["robot_type"].finding.verdict is Verdict.FAIL
         with DdsDomain(domain.id + 1, "lo") as silent:
             row = verdicts(silent, "interface", "loss")["loss"]
