@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onboard.policies.rotations import Vector
+from onboard.policies.rotations import Vector, conjugate, rotate_inverse, torso_from_pelvis
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.preflight.imu import judge_gyro_rate
 from onboard.runtime.preflight.imu_track import Imu, ImuEar, Track, angle_between, joined
@@ -28,8 +28,8 @@ HELD = 3
 PATIENCE_S = 60.0
 AZIMUTH = {"forward": 0.0, "left": math.pi / 2}
 """Where gravity goes in the body's frame, from x towards y."""
-OFF_RAD = (math.radians(30), math.radians(45))
-"""Warn, fail: people do not tilt straight; frames are wrong by 90 degrees or more."""
+OFF_RAD = (math.radians(40), math.radians(55))
+"""Warn, fail: people do not tilt straight, and limp legs swing; frames are wrong by 90 degrees or more."""
 WORDS = ("forward", "left", "backward", "right")
 
 
@@ -138,15 +138,23 @@ def judge_tilt(tilts: Tilts, way: str) -> Finding:
 
 
 def _senses(base: Track, held: Track) -> dict[str, tuple[Vector, Vector]]:
-    """Unit gravity before and in the tilt, by sense."""
-    pairs = {"pelvis": (base.pelvis, held.pelvis)}
-    if base.torso is not None and held.torso is not None:
-        pairs["torso"] = (base.torso, held.torso)
-    return {
-        f"{name} {sense}": (getattr(before, f"gravity_by_{short}"), getattr(after, f"gravity_by_{short}"))
-        for name, (before, after) in pairs.items()
-        for sense, short in (("accelerometer", "accel"), ("quaternion", "quat"))
+    """Unit gravity in the pelvis' frame before and in the tilt, by sense."""
+    before, after = _gravities(base), _gravities(held)
+    return {name: (before[name], after[name]) for name in before if name in after}
+
+
+def _gravities(track: Track) -> dict[str, Vector]:
+    """By sense; the torso's seen through the waist, which may hang turned on a limp robot."""
+    seen = {
+        "pelvis accelerometer": track.pelvis.gravity_by_accel,
+        "pelvis quaternion": track.pelvis.gravity_by_quat,
     }
+    if track.torso is not None:
+        yaw, roll, pitch = (float(value) for value in track.waist.mean(axis=0))
+        pelvis_from_torso = conjugate(torso_from_pelvis((1.0, 0.0, 0.0, 0.0), yaw, roll, pitch))
+        seen["torso accelerometer"] = rotate_inverse(pelvis_from_torso, track.torso.gravity_by_accel)
+        seen["torso quaternion"] = rotate_inverse(pelvis_from_torso, track.torso.gravity_by_quat)
+    return seen
 
 
 def _tilt_rad(base: Track, track: Track) -> float:

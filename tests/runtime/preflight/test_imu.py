@@ -19,6 +19,7 @@ from onboard.runtime.preflight.imu import (
 )
 from onboard.runtime.preflight.imu_track import Track, rotation_vector, turn_rates
 from onboard.runtime.preflight.report import Finding, Verdict
+from onboard.sim.robot import SimRobot
 from tests.runtime.preflight.tracks import HANGING, LIMP, Hands, follow, heard, simulated
 
 QUARTER, HALF = math.pi / 2, math.pi
@@ -155,9 +156,11 @@ def test_rotation_vectors() -> None:
     np.testing.assert_allclose(rotation_vector(turned, turned), 0, atol=1e-12)
 
 
-def tilted(*overrides: str, obey: Callable[[str], str | None] = follow) -> dict[str, Finding]:
+def tilted(
+    *overrides: str, obey: Callable[[str], str | None] = follow, robot: SimRobot | None = None
+) -> dict[str, Finding]:
     """Findings of a guided tilt; time stands still, so nobody runs out of patience."""
-    hands = Hands(simulated(HANGING, *overrides), obey)
+    hands = Hands(robot or simulated(HANGING, *overrides), obey)
     checks = tilt.TiltChecks(None, hands.say, patience_s=4.0)  # type: ignore[arg-type]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tilt, "ImuEar", lambda dds: hands)
@@ -170,6 +173,15 @@ def test_a_healthy_robot_passes_the_tilt() -> None:
     assert {name: finding.verdict for name, finding in found.items()} == dict.fromkeys(found, Verdict.PASS)
     assert set(found) == {"tilt_forward", "tilt_left", "tilt_gyro"}
     assert "pelvis accelerometer forward" in found["tilt_forward"].measured
+
+
+def test_a_limp_robot_whose_waist_hangs_turned_passes_the_tilt() -> None:
+    robot = simulated(HANGING, LIMP)
+    robot.physics.data.qpos[7 + 12] = 1.4
+    found = tilted(robot=robot)
+    assert {name: finding.verdict for name, finding in found.items()} == dict.fromkeys(found, Verdict.PASS), (
+        found
+    )
 
 
 @pytest.mark.parametrize(
