@@ -15,11 +15,13 @@ import numpy as np
 
 from benchmarks.faulty_control import LEAK, SLOW_POLICY, SLOW_RESIDUAL, STUCK_POLICY
 from benchmarks.gateway import CONTROL, FAULTY, FAULTY_RUN, GATEWAY
+from onboard.configs.errors import LinkError
 from onboard.configs.loader import shipped
 from onboard.logging.convert import convert
 from onboard.logging.rollout import Rollout
 from onboard.runtime import idl
 from onboard.runtime.claim import sole_run
+from onboard.runtime.dds import RawWriter
 from onboard.runtime.wire import LowCmdWriter
 from tests.disks import ext4, mounted, read_only_tmpfs, small_tmpfs
 from tests.faults.lock_step import RESIDUAL
@@ -258,6 +260,14 @@ def foreign_frame() -> bytearray:
     return LowCmdWriter(np.ones(29, bool)).fill(zeros, zeros + 1, zeros, 5)
 
 
+def keep_sending(writer: RawWriter, done: threading.Event) -> None:
+    """Send commands until told to stop, or until the domain is left."""
+    with contextlib.suppress(LinkError):
+        writer.write(foreign_frame())
+        while not done.wait(0.005):
+            writer.write(foreign_frame())
+
+
 @contextmanager
 def second_commander(_folder: Path) -> Iterator[Stage]:
     """Somebody else sends commands too, from now on and for good."""
@@ -269,12 +279,7 @@ def second_commander(_folder: Path) -> Iterator[Stage]:
         while writer.matched() < 3 and time.monotonic() < until:  # simulator, gateway, and this program
             time.sleep(0.005)
 
-        def send() -> None:
-            while not done.wait(0.005):
-                writer.write(foreign_frame())
-
-        writer.write(foreign_frame())
-        threading.Thread(target=send, daemon=True).start()
+        threading.Thread(target=keep_sending, args=[writer, done], daemon=True).start()
 
     try:
         yield Stage(inject, foreign=True, since_fault=True, ease=lambda _run: done.set())
@@ -339,12 +344,7 @@ def commander_before(_folder: Path) -> Iterator[Stage]:
 
     def inject(run: RealRun) -> None:
         writer = run.tap.dds.writer(idl.LOW_CMD_TOPIC, idl.LowCmd)
-
-        def send() -> None:
-            while not done.wait(0.005):
-                writer.write(foreign_frame())
-
-        threading.Thread(target=send, daemon=True).start()
+        threading.Thread(target=keep_sending, args=[writer, done], daemon=True).start()
 
     try:
         yield Stage(inject, foreign=True)
