@@ -1,5 +1,6 @@
 """Episodes of an A/B experiment on a robot: one run each, the operator puts it back in between."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +20,13 @@ from onboard.configs.script import ScriptConfig
 from onboard.runtime.assembly import Plan
 from onboard.runtime.console import Console
 from onboard.runtime.launch import EXIT_PROCESS, Outcome, launch
+from onboard.runtime.preflight.record import record_path, subjects
 from onboard.runtime.script import Script
 
 Ask = Callable[[str], str]
+
+CHECKS = "rollouts"
+"""Where `onboard check` leaves its result unless it is told otherwise."""
 
 
 def fly_live(
@@ -60,7 +65,26 @@ def fly_live(
         return flown
 
 
+def take_checks(plan: Plan) -> None:
+    """Bring the last `onboard check` of this robot and policy to where every run of the experiment looks.
+
+    Raises:
+        RolloutError: it can't be copied.
+    """
+    for subject in subjects(plan):
+        source, target = (record_path(Path(folder), subject) for folder in (CHECKS, plan.config.out))
+        try:
+            if source.exists() and source.parent != target.parent:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, target)
+        except OSError as error:
+            raise RolloutError(
+                f"{target}: can't be written ({error.strerror}); name another --out"
+            ) from error
+
+
 def _run(plan: Plan, protocol: str, script: ScriptConfig, slot: Slot, subject: Subject) -> Flown:
+    take_checks(plan)
     teller, console = Teller(), Console(Script(script))
     config = msgspec.structs.replace(plan.config, note=note_of(protocol, slot))
     noted = Plan(**{**vars(plan), "config": config})

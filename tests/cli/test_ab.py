@@ -28,6 +28,8 @@ from onboard.logging.rollout import Rollout
 from onboard.runtime.assembly import Plan, make_plan
 from onboard.runtime.console import Console
 from onboard.runtime.launch import Outcome
+from onboard.runtime.preflight.record import plain_row, store_rows, subjects
+from onboard.runtime.preflight.report import Finding, Row, Verdict
 from tests.runtime.flight import POLICY
 from tests.runtime.test_console import Desk
 
@@ -184,6 +186,22 @@ def test_a_signal_during_an_episode_ends_the_experiment_and_the_episode_does_not
     slow = json.loads((tmp_path / "r.json").read_text())["protocols"]["slow"]
     assert slow["aborted"] == ["the operator ended the experiment"] * 3
     assert slow["episodes"] == 4
+
+
+def test_a_failed_check_refuses_the_runs_of_an_experiment_too(
+    residual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`onboard check` left its result in rollouts, the experiment's runs lie somewhere else."""
+    monkeypatch.chdir(tmp_path)
+    (subject,) = subjects(planned(residual, "keep"))
+    late = Row("timing.loop", Finding(Verdict.FAIL, "200 ms", "another computer", {}), 0.1)
+    store_rows(Path("rollouts"), subject, [plain_row(late)])
+    monkeypatch.setattr("sys.stdin", io.StringIO("\nskip\n"))
+    options = ["--live", "--protocol", "slow", "--blocks", "1", "--seconds", "2.5", "--out", "out"]
+    assert ab.run([POLICY, "--residual", str(residual), *options]) == 130
+    shown = capsys.readouterr().err
+    assert "slow, episode 1 of 4 did not start: the last onboard check" in shown
+    assert "give --waive timing.loop" in shown
 
 
 def test_the_end_of_input_ends_the_experiment_and_everything_left_counts_as_aborted(
