@@ -60,7 +60,7 @@ class Disk(threading.Thread):
         backlog: of the full-rate stream, or None.
 
     Attributes:
-        free_bytes: room on the disk; 0 until it is known.
+        free_bytes: room on the disk, at most a second old.
         error: what ended the thread before its time.
     """
 
@@ -70,9 +70,9 @@ class Disk(threading.Thread):
         self._folder = journal.path.parent
         self._backlog = backlog
         self._asked = threading.Event()
-        self._free_s = 0.0
         self.free_bytes = 0
         self.error: BaseException | None = None
+        self._measure()  # the first report must not say that nothing is free
 
     def run(self) -> None:
         """Body of the thread."""
@@ -87,10 +87,13 @@ class Disk(threading.Thread):
         self._drain.run(time.monotonic_ns(), final=final)
         if self._backlog is not None:
             self._backlog.write()
-        if time.monotonic() - self._free_s > FREE_PERIOD_S:
-            self._free_s = time.monotonic()
-            with contextlib.suppress(OSError):
-                self.free_bytes = shutil.disk_usage(self._folder).free
+        if time.monotonic() - self._measured_s > FREE_PERIOD_S:
+            self._measure()
+
+    def _measure(self) -> None:
+        self._measured_s = time.monotonic()
+        with contextlib.suppress(OSError):
+            self.free_bytes = shutil.disk_usage(self._folder).free
 
     def finish(self) -> None:
         """Stop the thread, however long the disk takes, and write the last rows.

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
+import numpy as np
 import pytest
 
 from onboard.cli.log import run as log
@@ -14,6 +15,7 @@ from onboard.logging.convert import lowstate_journal
 from onboard.logging.journal import create_journal
 from onboard.logging.layout import lowstate_dtype
 from onboard.logging.recovery import scan
+from onboard.runtime.ports import RECORDER
 from tests.logging.recorder_run import TIMEOUT_S, Run, until
 
 STUCK = (
@@ -124,6 +126,15 @@ def test_sigterm_to_everybody_costs_no_row(run: Run) -> None:
     assert process.poll() is None
     assert run.stop(process) == 0
     assert ticks(run.rollout) == list(range(1, 61))
+
+
+def test_the_first_word_of_a_successor_raises_no_alarm(run: Run) -> None:
+    process = run.started()
+    first = np.zeros((), RECORDER)
+    assert run.shared["recorder"].read(1, first)
+    assert first["disk_free"] > 0
+    assert not first["full"]
+    assert run.stop(process) == 0
 
 
 def test_two_recorders_never_write_one_journal(run: Run) -> None:
