@@ -14,7 +14,9 @@ from onboard.cli.run_options import run_config
 from onboard.cli.sim_process import SimProcess
 from onboard.logging.rollout import Rollout
 from onboard.runtime.assembly import make_plan
+from onboard.runtime.dds import DdsDomain
 from onboard.runtime.free_domain import free_domain_id
+from onboard.runtime.idl import BATTERY_TOPIC, BmsState
 from onboard.runtime.preflight.record import plain_row, store_rows, subjects
 from onboard.runtime.preflight.report import Finding, Row, Verdict
 from tests.runtime.flight import POLICY, plan
@@ -120,8 +122,23 @@ def test_a_policy_whose_first_action_is_a_radian_away_is_found(tmp_path: Path) -
     assert "policy.first_action" in result["failed"]
 
 
+def status_of(run: subprocess.Popen[str], domain: int) -> dict[str, Any]:
+    """What `onboard status` says of a run once it ramps, on a robot that publishes its battery."""
+    command = [sys.executable, "-m", "onboard", "status", "--pid", str(run.pid), "--once", "--json", "-"]
+    with DdsDomain(domain, "lo") as dds:
+        battery = dds.writer(BATTERY_TOPIC, BmsState)
+        while run.poll() is None:
+            battery.write(BmsState(soc=77).serialize())
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            look: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+            if look and look["state"]["mode"] in {"ramp", "hold"} and look["battery_percent"] is not None:
+                return look
+    raise AssertionError("the run ended before it was seen to ramp")
+
+
 def test_a_run_is_refused_by_a_failed_check_and_goes_on_when_it_is_waived(tmp_path: Path) -> None:
-    (tmp_path / "script.yaml").write_text("steps:\n  - {press: start, until: ramp}\n  - {until: hold}\n")
+    steps = "  - {press: start, until: ramp}\n  - {until: hold}\n  - {for_s: 8}\n"
+    (tmp_path / "script.yaml").write_text(f"steps:\n{steps}")
     with robot(tmp_path, *HANGING) as hanging:
         the_plan = make_plan(run_config(policy=POLICY, domain=hanging.domain, out=str(tmp_path / "out")))
         failed = Row(
@@ -146,9 +163,18 @@ def test_a_run_is_refused_by_a_failed_check_and_goes_on_when_it_is_waived(tmp_pa
         assert "give --waive timing.disk_speed" in refused.stderr
         assert not list((tmp_path / "out").glob("*.h5"))
         waiving = [*command, "--waive", "timing.disk_speed"]
-        done = subprocess.run(waiving, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "WAIVED: timing.disk_speed failed" in done.stderr
+        with subprocess.Popen(waiving, stderr=subprocess.PIPE, text=True) as process:
+            look = status_of(process, hanging.domain)
+            errors = process.communicate(timeout=100)[1]
+    assert process.returncode == 0, errors
+    assert look["battery_percent"] == 77
+    assert look["link"]["rate_hz"] > 300
+    assert look["state"]["mode"] in {"ramp", "hold"}
+    assert {"tier", "arm", "episode", "active_events"} <= {*look["state"]}
+    assert {"nearest_limit_rad", "hottest_winding_c", "hottest_casing_c"} <= {*look["joints"]}
+    assert set(look["processes"]) == {"control", "gateway", "recorder"}
+    assert look["timing"]["tick_us"]["p99"] > 0
+    assert "WAIVED: timing.disk_speed failed" in errors
     (path,) = (tmp_path / "out").glob("*.h5")
     with Rollout(path) as rollout:
         told = json.loads(str(rollout.attributes["check"]))
