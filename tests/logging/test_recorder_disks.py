@@ -77,6 +77,7 @@ def test_what_the_ring_can_not_hold_is_lost_and_counted(run: Run, disk: Ext4) ->
     assert found[-1] == 2_100
 
 
+@pytest.mark.slow
 def test_a_slow_disk_loses_nothing(run: Run, disk: Ext4) -> None:
     with disk.slow(0.7):
         process = run.started()
