@@ -13,7 +13,8 @@ Second-order terms (centrifugal, Coriolis) are left out for the same reason.
 
 import numpy as np
 
-from onboard.configs.bodies import load_bodies
+from onboard.configs.bodies import has_bodies, load_bodies
+from onboard.configs.errors import ConfigError
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.policies.estimators.kinematics import Float64Array, Kinematics, Pose, cross
 
@@ -32,6 +33,11 @@ class Balance:
     """
 
     def __init__(self, robot: RobotConfig) -> None:
+        if not has_bodies(robot.name):
+            raise ConfigError(
+                f"the masses of {robot.name}'s links are not known, so how its joints move can't be judged: "
+                "check without --gantry, or write configs/bodies for it"
+            )
         self._kinematics = Kinematics(load_bodies(robot.name))
         self._armature = robot.armature
 

@@ -23,6 +23,8 @@ AROUND_S = 3.0
 SETTLE_S = 0.3
 """After the last target of a segment the joints still come to rest."""
 BEFORE_S = 0.05
+HEARD_SHARE = 0.9
+"""Of a segment's samples: with fewer it is as if it had not been played."""
 
 
 class Samples(NamedTuple):
@@ -58,6 +60,7 @@ class Recording:
         self._stream = [column.astype(np.float64) for column in stream]
         self._robot_s: Float64Array = rollout.lowstate("time_s").astype(np.float64)
         self._recv_s: Float64Array = rollout.lowstate("recv_ns") * 1e-9
+        self._period_s = float(np.median(np.diff(self._robot_s))) if self._robot_s.size > 1 else np.inf
         mode, sent = rollout.column("mode"), rollout.column("send_ns")
         published = (sent != NOT_PUBLISHED) & np.isin(mode, (Mode.HOLD, Mode.POLICY))
         self._sent_s: Float64Array = sent[published] * 1e-9
@@ -73,11 +76,13 @@ class Recording:
         self._lengths = np.bincount(course.segment[course.segment >= 0])
 
     def span_s(self, segment: int) -> tuple[float, float] | None:
-        """First and last target of a segment, our clock; None when it was not played to its end."""
+        """First and last target of a segment, our clock; None when it was not played, or not heard."""
         times = self._segment_s[self._segment == segment]
         if times.size < self._lengths[segment] - 2 or self._sent_s[-1] < times[-1] + SETTLE_S:
             return None
-        return float(times[0]), float(times[-1])
+        begin_s, end_s = float(times[0]), float(times[-1])
+        heard = self.samples(begin_s, end_s).time_s.size
+        return (begin_s, end_s) if heard > HEARD_SHARE * (end_s - begin_s) / self._period_s else None
 
     def rest(self) -> Samples:
         """The pose before the first segment, still and under the probe's gains."""

@@ -8,6 +8,7 @@ import pytest
 
 from onboard.cli.check_gantry import describe
 from onboard.configs.errors import ConfigError
+from onboard.configs.robot import load_robot
 from onboard.runtime.preflight.gantry import Flown, GantryChecks
 from onboard.runtime.preflight.latency import command_latency, judge_latency
 from onboard.runtime.preflight.probe import Measured, Response, probe_protocol
@@ -200,6 +201,14 @@ def test_a_run_without_a_rollout_says_so() -> None:
 def test_a_joint_that_does_not_exist_can_not_chirp() -> None:
     with pytest.raises(ConfigError, match="no joint 'left_tail_joint'"):
         probe_protocol(ROBOT, "left_tail_joint")
+
+
+def test_a_robot_whose_masses_are_not_known_is_refused() -> None:
+    smaller = load_robot("g1_23dof")
+    protocol = probe_protocol(smaller, "left_elbow_joint")
+    assert "waist_roll_joint" not in {name for part in protocol.segments for name in part.joints}
+    with pytest.raises(ConfigError, match="masses of g1_23dof's links are not known"):
+        GantryChecks(protocol, smaller, lambda: Flown(False, "not flown", None))
 
 
 @pytest.mark.parametrize(
