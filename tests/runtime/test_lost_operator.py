@@ -17,13 +17,14 @@ class TerminalGone:
 
 
 def flown(who: str, *overrides: str) -> Flight:
-    """A standing robot under its policy that loses its operator, and 4.5 s more."""
+    """A standing robot whose policy loses its operator, and what follows; a remote is missed for 3 s."""
     flight = Flight(plan(*overrides)).walk(vx=0.0, ticks=25)
     if who == "terminal":
         flight.loop.watch = TerminalGone()
+        flight.fly(60)
     else:
         parse("remote off")(flight.robot)
-    flight.fly(225)
+        flight.fly(200)
     return flight
 
 
