@@ -42,6 +42,7 @@ def observe_walk(name: str, fault: Fault, folder: Path) -> Observed:
         ours = {frame.writer for frame in run.tap.listen()}
         fault_ns = wall_clock_ns()
         stage.inject(run)
+        fault_ns = max(fault_ns, run.signalled_ns)  # to find the process takes a while on a busy machine
         tier, reaction_ms = _FOLLOW[fault.tier](run, fault, fault_ns)
         stage.ease(run)
         if fault.tier in ("none", "warn"):

@@ -16,6 +16,7 @@ from onboard.cli import log_replay
 from onboard.cli.sim_process import SimProcess
 from onboard.configs.events import Mode, names
 from onboard.runtime import idl
+from onboard.runtime.clock import wall_clock_ns
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.free_domain import free_domain_id
 from onboard.runtime.parent import Statuses
@@ -73,6 +74,7 @@ class RealRun:
         sim: takes lines of the simulator's command language.
         tap: what goes over rt/lowcmd.
         pid: of the parent.
+        signalled_ns: when the last signal was sent, CLOCK_REALTIME; 0 before the first.
 
     `program` is the module that takes the command line of `onboard`.
     """
@@ -113,6 +115,7 @@ class RealRun:
             env={**os.environ, **(environment or {})},
         )
         self.pid = self._process.pid
+        self.signalled_ns = 0
         self._pressed_s = 0.0
         self._status: Statuses | None = None
         self._shared: Shared | None = None
@@ -208,7 +211,9 @@ class RealRun:
 
     def signal(self, number: int, module: str = "") -> None:
         """Send a signal to the parent, or to the child that runs a module."""
-        os.kill(self.child(module) if module else self.pid, number)
+        pid = self.child(module) if module else self.pid
+        self.signalled_ns = wall_clock_ns()
+        os.kill(pid, number)
 
     def end(self) -> tuple[int, dict[str, Any]]:
         """Wait for the end; exit code and JSON result ({} when there is none).
