@@ -10,7 +10,7 @@ import tyro
 
 from onboard.cli.options import parse, write_json
 from onboard.configs.errors import OnboardError, RolloutError
-from onboard.logging.convert import convert
+from onboard.logging.convert import convert, count_rows, rollout_path
 from onboard.logging.journal import claimed
 from onboard.logging.rollout import Rollout
 
@@ -104,6 +104,7 @@ def _recover(argv: list[str]) -> int:
                 f"--out {args.out}: can't be made ({error.strerror}); name a folder to write to"
             ) from error
     with claimed(args.file, patience_s=0.0):
+        _keep_the_better(rollout_path(args.file, args.out), count_rows(args.file))
         path = convert(args.file, args.out)
     with Rollout(path) as rollout:
         completeness, why = rollout.completeness, str(rollout.attributes["completeness_why"])
@@ -111,6 +112,19 @@ def _recover(argv: list[str]) -> int:
     result = {"rollout": str(path), "completeness": completeness, "why": why, "rows": rows, "rows_lost": lost}
     _result(args.json, result, f"{path}: {rows} rows, {completeness}: {why}")
     return EXIT_WITH_LOSS if completeness == "truncated" else 0
+
+
+def _keep_the_better(target: Path, rows: int) -> None:
+    """A rollout that was made while shared memory was still there is never replaced by a poorer one."""
+    try:
+        with Rollout(target) as rollout:
+            there = len(rollout)
+    except RolloutError:
+        return  # missing, or damaged: nothing to lose
+    if there > rows:
+        raise RolloutError(
+            f"{target}: there already, with {there} rows where {rows} are left; remove it, or give --out"
+        )
 
 
 def _result(json_path: str, result: dict[str, object], line: str) -> None:

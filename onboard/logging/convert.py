@@ -113,6 +113,17 @@ def convert(journal: Path, folder: Path | None = None) -> Path:
     return target
 
 
+def count_rows(journal: Path) -> int:
+    """Rows that `convert` would write now, those in shared memory included.
+
+    Raises:
+        RolloutError: not a journal of a run.
+    """
+    found = scan(journal)
+    account, rest = adopt(found, from_meta(found.header.meta, str(journal)))
+    return account.row_count + len(rest)
+
+
 def write_rollout(
     target: Path, info: RunInfo, found: Scan, rows: Rows, stream: Stream | None, retry: str
 ) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from onboard.cli.log import run as log
+from onboard.cli.main import main
 from onboard.logging.convert import convert
 from onboard.logging.drain import Drain
 from onboard.logging.journal import Journal, claimed, create_journal
@@ -90,6 +91,21 @@ def test_recover_takes_the_rest_from_shared_memory(
     assert wreck.path.read_bytes() == before, "the journal stays as it is"
 
 
+def test_a_rollout_is_never_replaced_by_a_poorer_one(
+    wreck: Wreck, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wreck.hand_over(1, 30)
+    wreck.record()
+    wreck.hand_over(31, 40)
+    assert main(["log", "recover", str(wreck.path)]) == 0
+    wreck.shared.unlink()  # the computer was restarted
+    assert main(["log", "recover", str(wreck.path)]) == 2
+    error = capsys.readouterr().err
+    assert "there already, with 40 rows where 30 are left" in error
+    assert error.count("\n") == 1
+    assert ticks(wreck.path.with_suffix(".h5")) == list(range(1, 41))
+
+
 def test_a_run_that_never_had_a_recorder_is_recovered_whole(wreck: Wreck) -> None:
     wreck.hand_over(1, 20)
     assert ticks(convert(wreck.path)) == list(range(1, 21))
@@ -147,8 +163,6 @@ def test_memory_that_is_gone_or_broken_costs_what_was_in_it_alone(wreck: Wreck, 
 def test_a_journal_that_a_recorder_works_on_is_not_recovered(
     wreck: Wreck, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from onboard.cli.main import main
-
     wreck.hand_over(1, 20)
     with claimed(wreck.path):
         assert main(["log", "recover", str(wreck.path)]) == 2

@@ -3,9 +3,7 @@
 What is checked here is the order of events; how fast they follow each other is measured elsewhere.
 """
 
-import shutil
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from onboard.logging.rollout import Rollout
 from onboard.policies.policy import Policy
 from onboard.runtime import idl
 from onboard.runtime.wire import LowCmdWriter
+from tests.disks import UnavailableError, small_tmpfs
 from tests.policies.models import ROBOT
 from tests.runtime.flight import plan
 from tests.runtime.real_run import RAMP, WALK, RealRun, real_run
@@ -226,13 +225,11 @@ def test_a_second_publisher_before_the_start(tmp_path: Path) -> None:
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system that is full after some seconds of rows."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", str(folder)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("a small file system can't be mounted here (needs root)")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    try:
+        with small_tmpfs(tmp_path / "small", 700) as folder:
+            yield folder
+    except UnavailableError as reason:
+        pytest.skip(str(reason))
 
 
 def test_a_full_disk_stops_nothing_and_loses_only_what_did_not_fit(tmp_path: Path, small_disk: Path) -> None:
