@@ -8,7 +8,9 @@ import pytest
 
 from onboard.cli.check_gantry import describe
 from onboard.configs.errors import ConfigError
+from onboard.configs.events import Mode
 from onboard.configs.robot import load_robot
+from onboard.logging.rollout import Rollout
 from onboard.runtime.preflight.gantry import Flown, GantryChecks
 from onboard.runtime.preflight.latency import command_latency, judge_latency
 from onboard.runtime.preflight.probe import Measured, Response, probe_protocol
@@ -189,6 +191,21 @@ def test_a_probe_that_ended_early_names_the_joint_that_was_behind(tmp_path: Path
     assert rows["robot.probe"].verdict is Verdict.FAIL
     assert "left_shoulder_yaw_joint was 0.6" in rows["robot.probe"].measured
     assert rows["robot.wiring"].measured == "nothing was measured; see robot.probe"
+
+
+def test_the_remotes_damp_button_ends_the_probe_and_what_was_played_is_judged(tmp_path: Path) -> None:
+    protocol = part_of_the_probe("left_knee_joint", "left_ankle_roll_joint")
+    checks = GantryChecks(protocol, ROBOT, lambda: fly(protocol, tmp_path, damp_at_s=3.2)).checks()
+    rows = {row.name: row.finding for row in run_checks(checks)}
+    assert rows["robot.probe"].verdict is Verdict.FAIL
+    assert "ended too early" in rows["robot.probe"].measured
+    assert rows["robot.wiring"].measured == "2 joints obey, each its own commands"
+    assert rows["latency.command"].verdict is Verdict.FAIL
+    with Rollout(next(tmp_path.glob("*.h5"))) as rollout:
+        mode, kp_scale = rollout.column("mode"), rollout.column("kp_scale")
+    stopped = int(np.flatnonzero(mode == Mode.POLICY)[-1]) + 1
+    assert (mode[stopped:] == Mode.DAMP).all()
+    assert not kp_scale[stopped:].any()
 
 
 def test_a_run_without_a_rollout_says_so() -> None:
