@@ -87,7 +87,7 @@ def launch(
         check_providers(bundle.contract, plan.at_hand)
     admission = admit(plan)
     for note in admission.notes:
-        say(note)
+        say(f"note: {note}")
     with contextlib.ExitStack() as stack:
         if not config.dry:
             stack.enter_context(sole_run(config.domain, config.interface))
