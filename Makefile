@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 MUTANTS := .venv/.mutants
 ARGS ?=
 
-.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak kill-soak power-cut latency constraints clean
+.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak fuzz kill-soak power-cut latency constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -78,6 +78,9 @@ $(MUTANTS): $(STAMP)
 safety-coverage: env  ## branch coverage of onboard/safety by its own tests must be 100 %
 	$(BIN)/python -m coverage run --branch --source=onboard/safety --data-file=.coverage.safety -m pytest -q tests/safety $(ARGS)
 	$(BIN)/python -m coverage report --data-file=.coverage.safety --show-missing --fail-under=100
+
+fuzz: env  ## spoiled and hostile inputs of every kind; ARGS="--cases 10000 --kinds KIND... --seed N --json FILE"
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 constraints: env  ## refresh constraints.txt (host-free pins)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.10 --all-extras --group demo --group test --group lint --group mutants --no-header --no-annotate --no-emit-index-url --no-emit-find-links --output-file constraints.txt pyproject.toml

@@ -102,10 +102,11 @@ def convert(journal: Path, folder: Path | None = None) -> Path:
     info = from_meta(found.header.meta, str(journal))
     found, rest = adopt(found, info)
     rows = Rows(read_rows(journal, found), rest)
-    if missing := {f.name for f in (*ROW, *JOINED, *POLICY_FIELDS)} - set(rows.dtype.names or ()):
+    if other := [field.name for field in (*ROW, *JOINED, *POLICY_FIELDS) if not _holds(rows.dtype, field)]:
         raise RolloutError(
-            f"{journal}: its rows have no {', '.join(sorted(missing))}; another version wrote it"
+            f"{journal}: its rows have no {', '.join(other)}, or of another type; another version wrote it"
         )
+    _check_widths(journal, info, rows.dtype)
     stream = _read_stream(lowstate_journal(journal))
     target = rollout_path(journal, folder)
     retry = f"make room, then: onboard log recover {journal} --out DIR"
@@ -122,6 +123,32 @@ def count_rows(journal: Path) -> int:
     found = scan(journal)
     account, rest = adopt(found, from_meta(found.header.meta, str(journal)))
     return account.row_count + len(rest)
+
+
+def _holds(dtype: np.dtype, field: Field) -> bool:
+    """A row has this field; those of policies are as wide as the widest policy."""
+    if field.name not in (dtype.names or ()):
+        return False
+    found = dtype[field.name]
+    shape = found.shape if field in POLICY_FIELDS and len(found.shape) == 1 else field.shape
+    return bool(found.base == np.dtype(field.code) and found.shape == shape)
+
+
+def _check_widths(journal: Path, info: RunInfo, dtype: np.dtype) -> None:
+    """Policies fit into the rows, and what they call their outputs can be the name of a dataset."""
+    for policy in info.policies:
+        shape = policy.shape
+        widths = {"obs": shape.obs, "action_policy": shape.action, "extras": shape.extras_width}
+        least = min([*widths.values(), *(width for _, width in shape.extras)])
+        names = [name for name, _ in shape.extras]
+        odd = [name for name in names if not name or "/" in name or "\0" in name or name == "."]
+        if (
+            least < 0
+            or odd
+            or len(set(names)) != len(names)
+            or any(width > dtype[name].shape[0] for name, width in widths.items())
+        ):
+            raise RolloutError(f"{journal}: its header gives {shape.name} outputs that its rows do not hold")
 
 
 def write_rollout(

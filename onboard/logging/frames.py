@@ -20,11 +20,15 @@ from typing import Any
 import numpy as np
 
 from onboard.configs.errors import RolloutError
+from onboard.configs.untrusted import DAMAGED
 from onboard.runtime.shm import dtype_from_json, dtype_to_json
 
 MAGIC = b"ONBDJNL1"
 MIN_PAYLOAD = 1024
 """Bytes; leaves room for the facts of an END frame however small a record is."""
+
+LARGEST_RECORD = 1 << 24
+"""Bytes; a thousandfold of what the largest policies need."""
 
 _PRELUDE = struct.Struct("<8sII")
 _HEAD = struct.Struct("<QI")
@@ -119,9 +123,9 @@ def unpack_header(data: memoryview, where: str) -> Header:
         content = json.loads(bytes(text))
         dtype = dtype_from_json(content["dtype"])
         meta = dict(content["meta"])
-    except (ValueError, TypeError, KeyError, IndexError) as error:
+    except DAMAGED as error:
         raise RolloutError(f"{where}: the journal's header is not one of this onboard ({error})") from error
-    if dtype.hasobject or dtype.names is None:
+    if dtype.hasobject or dtype.names is None or not 0 < dtype.itemsize <= LARGEST_RECORD:
         raise RolloutError(f"{where}: the journal's header names no plain record type")
     return Header(dtype, meta, crc, _PRELUDE.size + length)
 
@@ -166,4 +170,7 @@ def pack_end(facts: dict[str, Any], payload_bytes: int) -> bytes:
 
 def unpack_end(payload: memoryview) -> dict[str, Any]:
     """The inverse of `pack_end`. Raises ValueError when it holds no facts."""
-    return dict(json.loads(bytes(payload).rstrip(b"\0")))
+    try:
+        return dict(json.loads(bytes(payload).rstrip(b"\0")))
+    except (TypeError, RecursionError) as error:
+        raise ValueError("no facts") from error

@@ -12,6 +12,7 @@ with Rollout("20260808T120000Z_g1_29dof_walk_none.h5") as rollout:
 """
 
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -24,11 +25,13 @@ import numpy as np
 
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Arm, Mode, Tier
+from onboard.configs.untrusted import DAMAGED
 from onboard.logging.convert import JOURNAL_SUFFIX, SCHEMA, convert
 from onboard.logging.frames import MAGIC
 from onboard.logging.hdf5 import check_seal
 from onboard.logging.layout import DERIVED, JOINED, POLICY_FIELDS, ROW, SafetyFlag
 from onboard.logging.record import RolloutRecord
+from onboard.logging.rollout_checks import check_attributes, check_datasets
 from onboard.logging.transitions import Transitions, find_transitions
 
 Check = bool | Literal["size"]
@@ -37,15 +40,6 @@ BLOCK_ROWS = 256
 """Rows that are read at once while iterating."""
 
 _ENUMS: dict[str, Callable[[int], Any]] = {"mode": Mode, "arm": Arm, "safety_flag": SafetyFlag, "tier": Tier}
-_REQUIRED = {
-    "period_s",
-    "joint_names",
-    "completeness",
-    "completeness_why",
-    "end_reason",
-    "started_utc",
-    "robot",
-}
 _COLUMNS = tuple(field.name for field in (*ROW, *JOINED, *DERIVED))
 _POLICY_COLUMNS = tuple(field.name for field in POLICY_FIELDS[:-1])
 
@@ -114,7 +108,7 @@ class Rollout:
             )
         except BaseException as error:
             self._resources.close()
-            if isinstance(error, (OSError, KeyError, ValueError, RuntimeError)):
+            if isinstance(error, (OSError, *DAMAGED)):
                 raise RolloutError(f"{self.path}: damaged, can't be read ({error})") from error
             raise
 
@@ -249,15 +243,10 @@ class Rollout:
         schema = self.attributes.get("schema")
         if schema is None or "rollout" not in self._h5:
             raise RolloutError(f"{self.path}: an HDF5 file, but not a rollout of onboard")
-        if schema != SCHEMA:
+        if not np.array_equal(schema, SCHEMA):
             raise RolloutError(f"{self.path}: rollout schema {schema}, this onboard reads {SCHEMA}")
-        group = self._h5["rollout"]
-        if absent := _REQUIRED - set(self.attributes):
-            raise RolloutError(f"{self.path}: the rollout lacks the attributes {', '.join(sorted(absent))}")
-        lengths = {name: group[name].shape[0] if name in group else None for name in _COLUMNS}
-        if len(set(lengths.values())) != 1 or None in lengths.values():
-            odd = [name for name, length in lengths.items() if length != lengths["tick"] or length is None]
-            raise RolloutError(f"{self.path}: missing or shorter than the others: {', '.join(odd)}")
+        check_attributes(self.attributes, str(self.path))
+        check_datasets(self._h5, os.fstat(self._h5.id.get_vfd_handle()).st_size, str(self.path))
 
     def _policy(self, index: str) -> PolicyLog:
         group = self._h5["policies"][index]

@@ -123,9 +123,11 @@ def from_meta(meta: object, where: str) -> RunInfo:
         RolloutError: it was not written by `describe_run`.
     """
     try:
-        return msgspec.convert(meta, RunInfo)
-    except msgspec.ValidationError as error:
+        found = msgspec.convert(meta, RunInfo)
+        found.started_utc  # noqa: B018 - a time that is none raises here
+    except (msgspec.ValidationError, OverflowError, OSError, ValueError) as error:
         raise RolloutError(f"{where}: its header does not describe a run ({error})") from error
+    return found
 
 
 def _version(library: str) -> str:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from onboard.configs.errors import PolicyError
-from onboard.configs.robot import RobotConfig
+from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.untrusted import read_npz
 from onboard.policies.bundle import PolicyBundle
 from onboard.policies.labels import action_labels, observation_labels
@@ -33,6 +33,8 @@ UNREACHED = 100.0
 gains are rounded to three decimals by some exporters. No policy's raw output comes near `UNREACHED`."""
 
 _REQUIRED = ("q", "dq", "quat_wxyz", "gyro", "command", "obs", "raw_action", "q_des")
+
+_WIDTHS = {"q": N_JOINTS, "dq": N_JOINTS, "quat_wxyz": 4, "gyro": 3, "q_des": N_JOINTS}
 
 Vectors = dict[str, NDArray[Any]]
 
@@ -80,6 +82,15 @@ def read_golden(path: Path) -> Vectors:
     missing = [name for name in _REQUIRED if name not in vectors]
     if missing:
         raise PolicyError(f"{path}: no {', '.join(missing)}; a golden file has {', '.join(_REQUIRED)}")
+    rows = {vectors[name].shape[:1] for name in _REQUIRED}
+    odd = [name for name in _REQUIRED if vectors[name].dtype.kind not in "fiu" or vectors[name].ndim != 2]
+    if odd or len(rows) != 1 or (0,) in rows:
+        raise PolicyError(
+            f"{path}: {', '.join(odd or _REQUIRED)}: expected numbers, one row a tick, all of one length"
+        )
+    for name, width in _WIDTHS.items():
+        if vectors[name].shape[1] != width:
+            raise PolicyError(f"{path}: '{name}' is {vectors[name].shape[1]} wide, expected {width}")
     return vectors
 
 

@@ -68,7 +68,8 @@ def read_motion(path: Path, motion: Motion, joints: Sequence[str]) -> RawMotion:
     raw = reader(path, motion, tuple(joints))
     arrays = [raw.root_pos, raw.root_quat, raw.joint_pos]
     arrays += [array for array in (raw.joint_vel, raw.body_quat) if array is not None]
-    if len({len(array) for array in arrays}) != 1 or raw.root_pos.shape[1:] != (3,):
+    widths = (raw.root_pos.shape[1:], raw.root_quat.shape[1:])
+    if len({len(array) for array in arrays}) != 1 or widths != ((3,), (4,)):
         raise PolicyError(f"{path}: arrays of shapes {[array.shape for array in arrays]} are not one motion")
     if len(raw.root_pos) < 2 or not all(np.isfinite(array).all() for array in arrays):
         raise PolicyError(
@@ -125,7 +126,7 @@ def _chosen(path: Path, motion: Motion, clips: Mapping[str, Any]) -> Mapping[str
 
 def _from_arrays(path: Path, motion: Motion, data: Mapping[str, Any], joints: tuple[str, ...]) -> RawMotion:
     bodies = _array(path, data, ("body_quat_w",), 3) if "body_quat_w" in data else None
-    position, rotation = _array(path, data, _POSITION), _array(path, data, _ROTATION)
+    position, rotation = _root(_array(path, data, _POSITION)), _root(_array(path, data, _ROTATION))
     joint_pos = _array(path, data, _JOINTS, 2)
     if joint_pos.shape[1] != len(joints):
         raise PolicyError(
@@ -133,8 +134,8 @@ def _from_arrays(path: Path, motion: Motion, data: Mapping[str, Any], joints: tu
             "file, in its order"
         )
     return RawMotion(
-        root_pos=position[:, 0] if position.ndim == 3 else position,
-        root_quat=rotation[:, 0] if rotation.ndim == 3 else rotation,
+        root_pos=position,
+        root_quat=rotation,
         joint_pos=joint_pos,
         joints=joints,
         rate_hz=_rate(path, motion, next((data[key] for key in _RATE if key in data), None)),
@@ -143,13 +144,21 @@ def _from_arrays(path: Path, motion: Motion, data: Mapping[str, Any], joints: tu
     )
 
 
+def _root(values: Floats) -> Floats:
+    """Of arrays of bodies the first one's."""
+    return values[:, 0] if values.ndim == 3 and values.shape[1] else values
+
+
 def _array(path: Path, data: Mapping[str, Any], names: tuple[str, ...], axes: int | None = None) -> Floats:
     name = next((name for name in names if name in data), None)
     if name is None:
         raise PolicyError(
             f"{path}: none of {', '.join(names)} in it; it has: {', '.join(map(str, data)) or 'nothing'}"
         )
-    array = np.asarray(data[name])
+    try:
+        array = np.asarray(data[name])
+    except ValueError as error:
+        raise PolicyError(f"{path}: '{name}' is no array ({error})") from error
     if array.dtype.kind not in "fiu" or array.ndim < 2 or axes not in (None, array.ndim):
         raise PolicyError(f"{path}: '{name}' is a {array.dtype} array of shape {array.shape}")
     return array.astype(np.float64)

@@ -132,11 +132,11 @@ def _from_file(
 ) -> MotionFrames:
     """A file's motion in SDK motor order at the control rate."""
     slots = [robot.slot(joint) for joint in raw.joints]
-    frames = len(raw.root_pos) * rate_hz / raw.rate_hz
-    if frames > LONGEST:
+    frames = (len(raw.root_pos) - 1) * rate_hz / raw.rate_hz
+    if not 1 <= frames <= LONGEST:
         raise PolicyError(
             f"{path}: {len(raw.root_pos)} frames at {raw.rate_hz:g} Hz are {frames:.3g} at {rate_hz:g} Hz, "
-            f"expected at most {LONGEST}; check both rates"
+            f"expected 2 to {LONGEST}; check both rates"
         )
     unturned = _wxyz(raw.root_quat, motion, path)
     if raw.body_quat is not None:

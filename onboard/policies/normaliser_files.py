@@ -4,6 +4,7 @@ A normaliser is never left out and never made up: one that lies beside the model
 is refused, and an epsilon that no file states must be given.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,15 @@ def find_normalisers(draft: Draft) -> None:
     Raises:
         PolicyError: it can't be told which input it belongs to, or the contract is our own and silent.
     """
-    graphs: dict[str, Data] = draft.data.get("graphs") or {}
+    graphs = _mappings(draft.data.get("graphs"))
     inputs = {
         f"graphs.{graph}.inputs.{name}": spec
         for graph, entry in graphs.items()
-        for name, spec in (entry.get("inputs") or {}).items()
-        if isinstance(spec, dict) and spec.get("blocks")
+        for name, spec in _mappings(entry.get("inputs")).items()
+        if spec.get("blocks")
     }
     folders = {(draft.folder / str(entry.get("model"))).parent for entry in graphs.values()}
-    found = sorted(path for folder in folders for path in folder.glob(PATTERN))
+    found = sorted(path for folder in folders if os.path.isdir(folder) for path in folder.glob(PATTERN))
     if not found or any("normaliser" in spec for spec in inputs.values()):
         return
     names = ", ".join(path.name for path in found)
@@ -63,19 +64,26 @@ def read_normalisers(draft: Draft) -> None:
     Raises:
         PolicyError: the file is missing, damaged or outside the folder, or nothing says an epsilon.
     """
-    for graph, entry in (draft.data.get("graphs") or {}).items():
-        for name, spec in (entry.get("inputs") or {}).items():
-            described = spec.get("normaliser") if isinstance(spec, dict) else None
+    for graph, entry in _mappings(draft.data.get("graphs")).items():
+        for name, spec in _mappings(entry.get("inputs")).items():
+            described = spec.get("normaliser")
             if isinstance(described, dict) and described.get("file") is not None:
                 key = f"graphs.{graph}.inputs.{name}.normaliser"
                 path = draft.file(str(described["file"]), f"{key}.file")
                 described |= _numbers(path, described, key)
 
 
+def _mappings(node: Any) -> dict[str, Data]:  # noqa: ANN401 - data that nobody has checked yet
+    """Entries of a mapping that are mappings; what else stands there is refused with the whole contract."""
+    if not isinstance(node, dict):
+        return {}
+    return {name: entry for name, entry in node.items() if isinstance(entry, dict)}
+
+
 def _numbers(path: Path, described: Data, key: str) -> Data:
     if {"mean", "deviation"} & described.keys():
         raise PolicyError(f"{key}: has both a file and numbers of its own; leave one of them out")
-    arrays = _load(path)
+    arrays = {name: array for name, array in _load(path).items() if array.dtype.kind in "fiu"}
     mean = _first(arrays, _MEAN)
     epsilon = described.get("epsilon", arrays.get(next((n for n in _EPSILON if n in arrays), "")))
     if epsilon is None:
@@ -83,6 +91,8 @@ def _numbers(path: Path, described: Data, key: str) -> Data:
             f"{path}: holds no epsilon, which the training code adds to the deviation; give "
             f"--set {key}.epsilon=VALUE (rsl_rl: 0.01)"
         )
+    if np.size(epsilon) != 1 or isinstance(epsilon, str):
+        raise PolicyError(f"{path}: {key}.epsilon is {epsilon!r}, expected one number")
     epsilon = float(np.asarray(epsilon).item())
     deviation, variance = _first(arrays, _DEVIATION), _first(arrays, _VARIANCE)
     if deviation is None and variance is not None:

@@ -18,9 +18,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onboard.configs.errors import PolicyError
+from onboard.configs.untrusted import read_whole
 
-LARGEST_BYTES = 1 << 30
-"""A compressed file may become this large, no larger."""
+LARGEST_BYTES = 1 << 28
+"""A file may be this large, and a compressed one become so, no larger."""
+
+KEYS = (str, bytes, int, float)
+"""What may be a key of a mapping."""
 
 KINDS = "biufcSU"
 """Kinds of arrays that are admitted: numbers and text, no objects."""
@@ -50,7 +54,7 @@ def read_pickle(path: Path) -> Any:  # noqa: ANN401 - whatever plain data the fi
         PolicyError: the file can't be read, or holds anything else.
     """
     try:
-        return _Reader(io.BytesIO(_decompressed(path.read_bytes()))).load()
+        return _Reader(io.BytesIO(_decompressed(read_whole(path, LARGEST_BYTES)))).load()
     except _RefusedError as error:
         raise PolicyError(
             f"{path}: refused: {error}; only arrays and plain containers are read from a pickle, because "
@@ -106,6 +110,39 @@ class _Reader(pickle._Unpickler):  # the C one can't be stopped at an array that
             raise _RefusedError(f"it sets the state of a {type(built).__name__}")
 
     dispatch[pickle.BUILD[0]] = load_build
+
+    def load_setitem(self) -> None:
+        """One key and value."""
+        self._check_keys([self.stack[-2]])
+        super().load_setitem()  # type: ignore[misc]  # Python's own, not described
+
+    dispatch[pickle.SETITEM[0]] = load_setitem
+
+    def load_setitems(self) -> None:
+        """Keys and values behind each other."""
+        self._check_keys(self.stack[::2])
+        super().load_setitems()  # type: ignore[misc]
+
+    dispatch[pickle.SETITEMS[0]] = load_setitems
+
+    def load_dict(self) -> None:
+        """A mapping of what was last put down."""
+        self._check_keys(self.stack[::2])
+        super().load_dict()  # type: ignore[misc]
+
+    dispatch[pickle.DICT[0]] = load_dict
+
+    def load_set(self) -> None:
+        """A set; nothing plain needs one."""
+        raise _RefusedError("it has a set")
+
+    dispatch[pickle.FROZENSET[0]] = dispatch[pickle.ADDITEMS[0]] = load_set
+
+    def _check_keys(self, keys: list[Any]) -> None:
+        """A key that nests tuples in tuples takes for ever to hash."""
+        for key in keys:
+            if not isinstance(key, KEYS):
+                raise _RefusedError(f"it has a {type(key).__name__} as a key")
 
     def _array(self, note: dict[str, Any]) -> Any:  # noqa: ANN401
         """The array behind joblib's note; its bytes are aligned where the note says so."""

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from onboard.configs.errors import LinkError
+from onboard.configs.untrusted import DAMAGED
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.idl import (
     Request,
@@ -77,11 +78,11 @@ class MotionSwitcher:
         text = self._call(Api.CHECK_MODE)
         try:
             name = json.loads(text)["name"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise LinkError(
-                f"motion switcher: CHECK_MODE answered {text!r}; expected JSON with a name"
-            ) from error
-        return str(name)
+        except DAMAGED:
+            name = None
+        if not (isinstance(name, str) and name.isprintable()):
+            raise LinkError(f"motion switcher: CHECK_MODE answered {text!r:.200}; expected JSON with a name")
+        return name
 
     def release(self, attempts: int = 5) -> None:
         """Take the motors from the robot's controller; it goes limp. Repeats until nobody owns them.
@@ -159,8 +160,9 @@ class MotionSwitcher:
         while (left_s := until - time.monotonic()) > 0:
             self._answers.wait(left_s)
             for sample in self._answers.take_all():
-                answer = Response.deserialize(sample.raw)
-                if answer.header.identity.id in numbers:  # others: late, or for another client
+                answer = _decoded(Response, sample.raw)
+                # others: late, for another client, or no answer at all
+                if answer is not None and answer.header.identity.id in numbers:
                     return int(answer.header.status.code), str(answer.data)
         return None
 
@@ -193,7 +195,9 @@ class MotionSwitcherResponder:
         """Answer what has come; returns how many requests that were. Never blocks."""
         samples = self._requests.take_all()
         for sample in samples:
-            request = Request.deserialize(sample.raw)
+            request = _decoded(Request, sample.raw)
+            if request is None:
+                continue
             code, data = self._act(request.header.identity.api_id, request.parameter)
             if not (self.silent or request.header.policy.noreply):
                 header = ResponseHeader(request.header.identity, ResponseStatus(int(code)))
@@ -224,8 +228,16 @@ class MotionSwitcherResponder:
 def _name(parameter: str) -> str:
     try:
         return str(json.loads(parameter)["name"])
-    except (ValueError, KeyError, TypeError):
+    except DAMAGED:
         return ""
+
+
+def _decoded(kind: Any, raw: bytes) -> Any:  # noqa: ANN401 - IDL messages, types without annotations
+    """The message in some bytes; None where there is none."""
+    try:
+        return kind.deserialize(raw)
+    except DAMAGED:
+        return None
 
 
 def padded(message: Any) -> bytes:  # noqa: ANN401 - any IDL message, a type without annotations

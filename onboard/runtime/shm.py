@@ -22,6 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from onboard.configs.errors import OnboardError
+from onboard.configs.untrusted import DAMAGED
 
 MAGIC = b"ONBDSHM1"
 HEADER_BYTES = 65536
@@ -170,10 +171,10 @@ class Shared:
         except (OSError, ValueError) as error:
             raise ShmError(f"{path}: no shared memory of a run there ({error})") from error
         try:
-            return cls(path, mapping, _read_layout(mapping))
-        except (ValueError, TypeError, AttributeError, struct.error) as error:
+            return cls(path, mapping, _layout_of(mapping))
+        except DAMAGED as error:
             mapping.close()
-            raise ShmError(f"{path}: not shared memory of this version of onboard") from error
+            raise ShmError(f"{path}: not shared memory of this version of onboard ({error})") from error
 
     def close(self) -> None:
         """Unmap; the file stays for the others."""
@@ -221,16 +222,19 @@ def _header(layout: Layout) -> bytes:
     return MAGIC + struct.pack("<I", len(text)) + text
 
 
-def _read_layout(mapping: mmap.mmap) -> Layout:
-    """The rings of a mapping as its header tells them. Raises ValueError and the like where it is none."""
+def _layout_of(mapping: mmap.mmap) -> Layout:
+    """The layout that a mapping's header describes. Raises one of `DAMAGED` where it is none."""
     if mapping[:8] != MAGIC:
-        raise ValueError("no header")
+        raise ValueError("it begins otherwise")
     length = struct.unpack("<I", mapping[8:12])[0]
     raw = json.loads(mapping[12 : 12 + length])
-    layout = {name: (dtype_from_json(descr), int(slots)) for name, (descr, slots) in raw.items()}
+    layout = {name: (dtype_from_json(descr), slots) for name, (descr, slots) in raw.items()}
+    for dtype, slots in layout.values():
+        if dtype.hasobject or not dtype.names or not (isinstance(slots, int) and slots > 0):
+            raise ValueError("a ring of something else than records")
     size = HEADER_BYTES + sum(_align(Ring.size(*entry)) for entry in layout.values())
-    if size != len(mapping) or any(slots < 1 for _, slots in layout.values()):
-        raise ValueError("the file is not as long as its rings")
+    if size != len(mapping):
+        raise ValueError(f"{len(mapping)} bytes, its rings take {size}")
     return layout
 
 

@@ -1,6 +1,7 @@
 """The reader: whole files, leftover journals, and files that are no rollouts."""
 
 import json
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
@@ -126,9 +127,81 @@ def test_a_column_that_is_shorter_than_the_others_is_refused(tmp_path: Path, fil
     path.write_bytes(file.read_bytes())
     with h5py.File(path, "r+") as h5:
         values = h5["rollout/dq"][:-1]
-        del h5["rollout/dq"], h5["rollout/tau_est"]
+        del h5["rollout/dq"]
         h5["rollout/dq"] = values
-    with pytest.raises(RolloutError, match="missing or shorter than the others: dq, tau_est"):
+    with pytest.raises(RolloutError, match="missing or shorter than the others: dq"):
+        Rollout(path, check=False)
+    with h5py.File(path, "r+") as h5:
+        del h5["rollout/dq"]
+    with pytest.raises(RolloutError, match="missing or shorter than the others: dq"):
+        Rollout(path, check=False)
+
+
+def _elsewhere(h5: h5py.File, folder: Path) -> None:
+    (folder / "secret").write_bytes(bytes(4096))
+    h5.create_dataset("rollout/mode", (100,), "u1", external=[(str(folder / "secret"), 0, 100)])
+
+
+def _virtual(h5: h5py.File, folder: Path) -> None:
+    layout = h5py.VirtualLayout((100,), "u1")
+    layout[:] = h5py.VirtualSource(str(folder / "other.h5"), "x", (100,))
+    h5.create_virtual_dataset("rollout/mode", layout)
+
+
+def _huge(h5: h5py.File, _folder: Path) -> None:
+    h5.create_dataset("rollout/mode", (1 << 40,), "u1")
+
+
+def _external_link(h5: h5py.File, folder: Path) -> None:
+    h5["rollout/mode"] = h5py.ExternalLink(str(folder / "other.h5"), "/x")
+
+
+def _of_another_type(h5: h5py.File, _folder: Path) -> None:
+    h5["rollout/mode"] = np.zeros(100, "f4,i4")
+
+
+@pytest.mark.parametrize(
+    ("put", "message"),
+    [
+        (_elsewhere, "'mode' keeps its numbers in another file"),
+        (_virtual, "'mode' keeps its numbers in another file"),
+        (_huge, "'mode' claims more than the file can hold"),
+        (_external_link, "'mode' is a link to elsewhere"),
+        (_of_another_type, "'mode' is .* expected u1"),
+        (lambda h5, _: h5.create_group("rollout/mode"), "'mode' is no dataset"),
+    ],
+)
+def test_a_rollout_that_was_made_to_be_hostile_is_refused_before_it_is_read(
+    tmp_path: Path, file: Path, put: Callable[[h5py.File, Path], object], message: str
+) -> None:
+    path = tmp_path / "hostile.h5"
+    path.write_bytes(file.read_bytes())
+    with h5py.File(path, "r+") as h5:
+        del h5["rollout/mode"]
+        put(h5, tmp_path)
+    with pytest.raises(RolloutError, match=message):
+        Rollout(path, check=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("facts", "{"),
+        ("joint_names", ["a"]),
+        ("period_s", -1.0),
+        ("period_s", np.nan),
+        ("robot", 3),
+        ("robot", "../g1.yaml"),
+    ],
+)
+def test_an_attribute_of_another_kind_is_refused(
+    tmp_path: Path, file: Path, name: str, value: object
+) -> None:
+    path = tmp_path / "hostile.h5"
+    path.write_bytes(file.read_bytes())
+    with h5py.File(path, "r+") as h5:
+        h5.attrs[name] = value
+    with pytest.raises(RolloutError, match=f"attributes that are not what a recorder writes: {name}"):
         Rollout(path, check=False)
 
 

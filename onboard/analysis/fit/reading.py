@@ -115,20 +115,37 @@ def _npz_pieces(path: Path, robot: RobotConfig) -> Iterator[_Piece]:
             f"{path}: lacks {', '.join(sorted(absent))}; expected t, q, dq, target, quat, gyro"
         )
     names = data.get("joint_names")
-    if names is not None and tuple(names.tolist()) != robot.joint_names:
+    if names is not None and tuple(names.reshape(-1).tolist()) != robot.joint_names:
         raise RolloutError(f"{path}: joint_names differ from those of {robot.name} in SDK motor order")
-    rows = len(data["t"])
-    for name, width in _SHAPES.items():
-        if data[name].shape != (rows, width):
-            raise RolloutError(f"{path}: '{name}' has shape {data[name].shape}, expected {(rows, width)}")
+    rows = data["t"].size
+    shapes = {"t": (rows,)} | {name: (rows, width) for name, width in _SHAPES.items()}
+    for name, shape in shapes.items():
+        found = data[name]
+        if found.shape != shape or found.dtype.kind not in "fiu":
+            raise RolloutError(
+                f"{path}: '{name}' has shape {found.shape}, expected {shape} of numbers, found {found.dtype}"
+            )
     columns = {name: data[name].astype(np.float64) for name in ("t", *_SHAPES)}
     if rows < 2 or not (np.diff(columns["t"]) > 0).all():
         raise RolloutError(f"{path}: 't' must rise from row to row, in seconds")
     if not all(np.isfinite(column).all() for column in columns.values()):
         raise RolloutError(f"{path}: holds numbers that are not finite; cut those rows out")
-    unknown = np.full(N_JOINTS, np.nan)
-    kp, kd = (np.broadcast_to(data.get(name, unknown), (rows, N_JOINTS)) for name in ("kp", "kd"))
+    kp, kd = (_gains_by_row(path, name, data.get(name), rows) for name in ("kp", "kd"))
     yield _on_grid(_Piece(path.stem, columns, kp, kd))
+
+
+def _gains_by_row(
+    path: Path, name: str, values: NDArray[np.generic] | None, rows: int
+) -> NDArray[np.float64]:
+    """(rows, 29), NaN where the log does not say them."""
+    if values is None:
+        values = np.full(N_JOINTS, np.nan)
+    if values.dtype.kind not in "fiu" or values.shape not in ((N_JOINTS,), (rows, N_JOINTS)):
+        raise RolloutError(
+            f"{path}: '{name}' is {values.dtype} of shape {values.shape}, expected {N_JOINTS} numbers, or a "
+            "row of them for each of 't'"
+        )
+    return np.broadcast_to(values.astype(np.float64), (rows, N_JOINTS))
 
 
 def _load_npz(path: Path) -> dict[str, NDArray[np.generic]]:

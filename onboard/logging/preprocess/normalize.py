@@ -64,13 +64,21 @@ def load_statistics(path: Path) -> Statistics:
     try:
         arrays = read_npz(path)
         names = [key.removesuffix(".mean") for key in arrays if key.endswith(".mean")]
-        return Statistics(
-            int(arrays["count"]),
-            {name: arrays[f"{name}.mean"] for name in names},
-            {name: arrays[f"{name}.std"] for name in names},
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        mean = {name: _numbers(arrays[f"{name}.mean"]) for name in names}
+        std = {name: _numbers(arrays[f"{name}.std"]) for name in names}
+        if odd := [name for name in names if mean[name].shape != std[name].shape]:
+            raise ValueError(f"mean and std of {', '.join(odd)} differ in width")
+        return Statistics(int(_numbers(arrays["count"].reshape(1))[0]), mean, std)
+    except (OSError, ValueError, KeyError, OverflowError) as error:
         raise RolloutError(f"{path}: no normalisation statistics ({error}); save some first") from error
+
+
+def _numbers(array: np.ndarray) -> Floats:
+    if array.dtype.kind not in "fiu" or array.ndim != 1 or not np.isfinite(array).all():
+        raise ValueError(
+            f"{array.dtype} of shape {array.shape}, expected finite numbers, one for each element"
+        )
+    return array.astype(np.float64)
 
 
 def fit_statistics(batches: Iterable[Mapping[str, np.ndarray]]) -> Statistics:

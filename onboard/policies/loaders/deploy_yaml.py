@@ -23,6 +23,9 @@ NAME = "deploy.yaml"
 CSV_RATE_HZ = 30.0
 """Frame rate of the CSV motions that these projects ship; no file states it."""
 
+LONGEST_PATTERN, MOST_REPEATS = 500, 3
+"""Of a pattern of joint names: characters, and repeats such as `.*`; more of them can take for ever."""
+
 UNBOUNDED_RAD = 1e6
 """Stands for no bound in a list of bounds."""
 
@@ -88,7 +91,7 @@ def read(files: BundleFiles, robot: RobotConfig, preset: str | None) -> Draft:
         "kd": _gains("damping", config.damping, joints, order, robot, path),
         "default_rad": [default[name] for name in joints],
         "observed_joints": order,
-        "commands": _commands(config.commands),
+        "commands": _commands(config.commands, path),
         "providers": {},
         "safety": {},
         "graphs": {
@@ -176,15 +179,34 @@ def _driven(action: ActionConfig, order: list[str], where: str) -> list[str]:
         if any(not 0 <= index < len(order) for index in action.joint_ids):
             raise PolicyError(f"{where}.joint_ids: {list(action.joint_ids)} leaves 0 to {len(order) - 1}")
         return [order[index] for index in action.joint_ids]
-    patterns = [re.compile(pattern) for pattern in action.joint_names]
+    patterns = [_pattern(pattern, where) for pattern in action.joint_names]
     joints = [joint for joint in order if any(pattern.fullmatch(joint) for pattern in patterns)]
     if not joints:
         raise PolicyError(f"{where}.joint_names: {list(action.joint_names)} matches none of the joints")
     return joints
 
 
-def _commands(commands: dict[str, Any] | None) -> Data:
-    ranges = ((commands or {}).get("base_velocity") or {}).get("ranges") or {}
+def _pattern(text: str, where: str) -> re.Pattern[str]:
+    """A pattern of joint names; what takes for ever to compare is no such thing."""
+    simple = len(re.findall(r"[*+?{]", text)) <= MOST_REPEATS and not re.search(r"\)[*+?{]|\\\d|\(\?", text)
+    try:
+        if simple and len(text) <= LONGEST_PATTERN:
+            return re.compile(text)
+        reason = "too involved"
+    except (re.error, RecursionError, OverflowError) as error:
+        reason = str(error)
+    raise PolicyError(
+        f"{where}.joint_names: '{text[:80]}' is no pattern of joint names ({reason}); expected one such as "
+        "'.*_knee_joint' or 'left_(hip|knee).*'"
+    )
+
+
+def _commands(commands: dict[str, Any] | None, path: Path) -> Data:
+    ranges: Any = commands or {}
+    for key in ("base_velocity", "ranges"):
+        ranges = ranges.get(key) or {}
+        if not isinstance(ranges, dict):
+            raise PolicyError(f"{path}: commands: {key}: expected keys and values, found {ranges!r}")
     return {
         key: ranges[key] for key in ("lin_vel_x", "lin_vel_y", "ang_vel_z") if ranges.get(key) is not None
     }

@@ -52,16 +52,18 @@ class Draft:
         for key, why in self.needs.items():
             if not has(data, key):
                 raise PolicyError(f"{self.where}: missing '{key}': {why}; give --set {key}=VALUE")
-        if "start_rad" not in data and (data.get("motion") or {}).get("source") in ("file", "onnx"):
+        motion = data.get("motion")
+        source = motion.get("source") if isinstance(motion, dict) else None
+        if "start_rad" not in data and source in ("file", "onnx"):
             said.append("start_rad: not stated, the first frame of the reference motion taken")
-        elif "start_rad" not in data and data.get("default_rad") is not None:
+        elif "start_rad" not in data and isinstance(data.get("default_rad"), list | tuple):
             data["start_rad"] = list(data["default_rad"])
             said.append("start_rad: not stated, default_rad taken: the robot starts in the default pose")
         for key, origin, reason in (
             ("hold_rad", "default_rad", "joints that are not driven hold the default pose"),
             ("observed_joints", "joints", "joint terms list the joints in the contract's order"),
         ):
-            if data.get(key) is None and data.get(origin) is not None:
+            if data.get(key) is None and isinstance(data.get(origin), list | tuple):
                 data[key] = list(data[origin])
                 said.append(f"{key}: not stated, {origin} taken: {reason}")
         return said

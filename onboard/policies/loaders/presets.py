@@ -240,8 +240,8 @@ def _under_wildcard(found: dict[str, int], wanted: dict[str, int]) -> dict[str, 
 
 def _name_ports(graph: Data, info: ModelInfo) -> None:
     """Put the ONNX names where the preset says `*`, which its `match` allows for an only port."""
-    inputs, action = graph["inputs"], graph["action"]
-    if WILDCARD in inputs:
+    inputs, action = graph.get("inputs"), graph.get("action")
+    if isinstance(inputs, dict) and WILDCARD in inputs:
         graph["inputs"] = {next(iter(info.inputs)): inputs[WILDCARD]}
-    if action["output"] == WILDCARD:
+    if isinstance(action, dict) and action.get("output") == WILDCARD:
         graph["action"] = action | {"output": next(iter(info.outputs))}
