@@ -17,6 +17,8 @@ from tests.disks import UnavailableError
 from tests.faults import lock_step, real
 from tests.faults.lock_step import Observed
 
+LAST_LINES = 4
+"""Of what a run that failed had said."""
 TIERS = ("none", "warn", "settle", "hold", "damp")
 OBSERVE = {"lock-step": lock_step.observe, "real DDS": real.observe}
 
@@ -50,10 +52,7 @@ def inject(name: str, fault: Fault) -> dict[str, Any]:
         except UnavailableError as reason:
             seen = Observed("unavailable", None, str(reason))
         except AssertionError as error:
-            lines = str(error).splitlines()
-            seen = Observed(
-                "failed", None, next((line for line in lines if "(" in line and "damp" in line), lines[-1])
-            )
+            seen = Observed("failed", None, " / ".join(str(error).splitlines()[-LAST_LINES:]))
     return judge(name, fault, seen, near)
 
 
