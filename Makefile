@@ -5,7 +5,7 @@ STAMP := .venv/.installed
 MUTANTS := .venv/.mutants
 ARGS ?=
 
-.PHONY: help env demo test test-all lint format residual-demo bench odometry bench-gateway faults false-trips soak fuzz kill-soak power-cut latency constraints clean
+.PHONY: help env demo test test-all lint format residual-demo mode-matters delta-table bench odometry bench-gateway faults false-trips soak fuzz kill-soak power-cut latency constraints clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ —/'
@@ -39,6 +39,12 @@ format: env  ## let ruff rewrite the tree
 
 residual-demo: env  ## record a weak simulated robot, fit the delta, judge it; ARGS="--json FILE --out DIR"
 	$(BIN)/python -m benchmarks.residual_demo $(ARGS)
+
+mode-matters: env  ## weak simulated robots, flown with their residual in every mode; ARGS="--json FILE --out DIR"
+	$(BIN)/python -m benchmarks.mode_matters $(ARGS)
+
+delta-table: env  ## sticky ankles: linear, network, by-contact and physical deltas on held-out data; ARGS="--json FILE"
+	$(BIN)/python -m benchmarks.delta_table $(ARGS)
 
 bench: env  ## cost of every stage beside the vendor's objects; ARGS="--json FILE"
 	$(BIN)/python -m benchmarks $(ARGS)

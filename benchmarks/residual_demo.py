@@ -89,7 +89,7 @@ def fit_logs(logs: list[Path], out: Path) -> tuple[dict[str, Any], dict[str, Kin
     say("step by step, for comparison")
     steps = step_by_step(found)
     figures = report(found, robot).explanations
-    figures["step by step"] = report(Fit(data, found.held, found.columns, (steps,)), robot).explanations[
+    figures["step by step"] = report(Fit(data, found.model, found.columns, (steps,)), robot).explanations[
         "linear"
     ]
     delta = residual(found, robot, "left_leg")

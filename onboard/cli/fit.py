@@ -39,7 +39,12 @@ class FitArgs:
     motor gain, friction and rotor inertia. What was not fitted decides: exit code 0 only when the error on
     held-out data dropped.
 
-    Example: onboard fit monday.h5 tuesday.h5 --joints left_knee_joint left_ankle_pitch_joint
+    With --by-contact one delta is fitted for each contact phase: flight from bench runs, left, right and both
+    feet from short windows of walks.
+
+    Examples:
+      onboard fit monday.h5 tuesday.h5 --joints left_knee_joint left_ankle_pitch_joint
+      onboard fit bench_ankles.h5 walk_a.h5 walk_b.h5 --by-contact --out ankles.yaml
     """
 
     logs: tyro.conf.Positional[tuple[Path, ...]]
@@ -52,6 +57,9 @@ class FitArgs:
     kind: Literal["linear", "physical", "both", "network"] = "both"
     """The linear delta, the physical explanation, both with a comparison, or a network over some frames of
     target error and velocity (of the ankles by default), beside the linear delta that it starts from."""
+    by_contact: bool = False
+    """One delta for each contact phase; needs logs of a hanging and of a walking robot. Of each kind the last
+    log is held out."""
     hidden: int = 24
     """network: hidden units."""
     frames: int = 4
@@ -92,6 +100,10 @@ def run(argv: list[str]) -> int:
         latency=args.latency,
         gains=None if args.gains is None else load_gains(args.gains, robot),
     )
+    if args.by_contact:
+        from onboard.cli.fit_contact import run_by_contact
+
+        return 0 if run_by_contact(args, wish, robot) else EXIT_WORSE
     data = fitting.gather(wish, robot)
     say(
         f"fitting {len(data.slots)} joints to {sum(t.seconds for t in data.fitted):.1f} s, "
@@ -119,6 +131,8 @@ def run(argv: list[str]) -> int:
 def _check(args: FitArgs) -> None:
     if not args.out.parent.is_dir():
         raise ConfigError(f"--out {args.out}: its folder does not exist; make it or name another")
+    if args.by_contact and args.kind == "physical":
+        raise ConfigError("--by-contact --kind physical: contact changes no motor; leave one of them out")
     if not 1 <= args.frames <= MAX_FRAMES:
         raise ConfigError(f"--frames {args.frames}: a network sees 1 to {MAX_FRAMES} control periods")
     if not 1 <= args.hidden <= MAX_HIDDEN:

@@ -1,4 +1,4 @@
-"""A trial in lock-step that leaves a rollout, as a run over DDS does."""
+"""A trial in lock-step that leaves a rollout, with the same estimates in it as one of a run over DDS."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,8 @@ class RecordedTrial:
         self.recorder = DirectRecorder(
             out, info, record_type(policies), self._gateway_state, lowstate=plan.config.lowstate
         )
-        self.trial = Trial(plan, script, Variation(seed, sim=sim), self.recorder, hanging=hanging)
+        variation = Variation(seed, sim=sim)
+        self.trial = Trial(plan, script, variation, self.recorder, hanging=hanging, estimate=True)
         if plan.config.lowstate:
             self._stream = FullRate(self.trial.link, self.recorder)
 

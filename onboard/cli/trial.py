@@ -13,6 +13,7 @@ from onboard.configs.events import Event, Mode, Tier, bits, names
 from onboard.configs.script import ScriptConfig, Step
 from onboard.configs.sim import load_sim
 from onboard.policies.contract import Motion
+from onboard.policies.estimators.provider import LEG_ODOMETRY
 from onboard.runtime.assembly import Plan, build_loop
 from onboard.runtime.console import Console
 from onboard.runtime.gateway import EXPIRY_MS_REALTIME
@@ -86,6 +87,7 @@ class Trial:
         variation: what differs from the nominal trial.
         sink: takes the records; None keeps none.
         hanging: the gantry holds the robot to the end, above the floor.
+        estimate: contact and base velocity by the leg odometry, though nobody reads them.
 
     Attributes:
         trace: (time_s, vx, vx asked, height, tilt) of every tick in mode policy, for a plot.
@@ -99,6 +101,7 @@ class Trial:
         sink: Sink | None = None,
         *,
         hanging: bool = False,
+        estimate: bool = False,
     ) -> None:
         policies = plan.policies()
         start = policies[0].start_pose
@@ -120,7 +123,7 @@ class Trial:
             port=self.port,
             watch=NoWatch(),
             sink=sink or _Nowhere(),
-            sources=lock_step_sources(self.link, plan.providers),
+            sources=lock_step_sources(self.link, plan.providers | ({LEG_ODOMETRY} if estimate else set())),
         )
         self.metrics = TrialMetrics(WINDOW_S)
         self.trace: list[tuple[float, float, float, float, float]] = []

@@ -95,7 +95,8 @@ class Plan:
     def providers(self) -> set[str]:
         """Names of everything that must provide what policies and the residual read."""
         named = {name for bundle in self.bundles for name in bundle.contract.providers.values()}
-        return named | ({LEG_ODOMETRY} if self.residual is not None else set())
+        by_contact = self.residual is not None and self.residual.config.kind == "by_contact"
+        return named | ({LEG_ODOMETRY} if by_contact else set())
 
     @property
     def damping_kd(self) -> Float32Array:

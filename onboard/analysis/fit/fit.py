@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from onboard.analysis.fit.held import HeldModel, held_model
+from onboard.analysis.fit.held import held_model
 from onboard.analysis.fit.knobs import Kind
+from onboard.analysis.fit.model import FitModel
 from onboard.analysis.fit.reading import Gains, read_trajectories
 from onboard.analysis.fit.solve import Comparison, Solution, compare, solve
 from onboard.analysis.fit.trajectory import EXCITED_RAD, Trajectory, excited, split_time
@@ -85,7 +86,7 @@ class Fit:
     """All of it."""
 
     data: Data
-    held: HeldModel
+    model: FitModel
     columns: NDArray[np.intp]
     explained: tuple[Explained, ...]
 
@@ -107,14 +108,14 @@ def gather(wish: Wish, robot: RobotConfig) -> Data:
     slots = np.array([robot.slot(joint) for joint in wish.joints], dtype=np.intp)
     if not len(slots):
         slots = excited(fitted)
-    fitted = [trajectory for trajectory in fitted if _moves(trajectory, slots)]
+    fitted = [trajectory for trajectory in fitted if moves(trajectory, slots)]
     if not fitted:
         raise RolloutError(
             f"{', '.join(map(str, named))}: no joint to fit has a target that moves by {EXCITED_RAD} rad; "
             "record a bench run that excites it, or name others with --joints"
         )
     if held_out:
-        tested = [t for path in held_out for t in logs[path] if _moves(t, slots)]
+        tested = [t for path in held_out for t in logs[path] if moves(t, slots)]
     else:
         fitted, tested = map(list, zip(*(split_time(t, HELD_OUT_SHARE) for t in fitted), strict=True))
     if not tested:
@@ -136,20 +137,21 @@ def fit(data: Data, wish: Wish, robot: RobotConfig, tell: Tell = lambda line: No
         robot: the joints' order.
         tell: gets a line of progress after every iteration.
     """
-    held = held_model(robot, data.slots)
-    columns = held.columns(data.slots)
+    model = held_model(robot, data.slots)
+    columns = model.columns(data.slots)
     explained = []
     for kind in wish.kinds:
 
         def progress(iteration: int, rms_deg: float, kind: Kind = kind) -> None:
             tell(f"{kind}: iteration {iteration}, {rms_deg:.3f} deg RMS")
 
-        solution = solve(held, data.fitted, columns, kind, latency=wish.latency, progress=progress)
-        fitted = compare(held, data.fitted, columns, solution.settings)
-        tested = compare(held, data.held_out, columns, solution.settings)
+        solution = solve(model, data.fitted, columns, kind, latency=wish.latency, progress=progress)
+        fitted = compare(model, data.fitted, columns, solution.settings)
+        tested = compare(model, data.held_out, columns, solution.settings)
         explained.append(Explained(kind, solution, fitted, tested))
-    return Fit(data, held, columns, tuple(explained))
+    return Fit(data, model, columns, tuple(explained))
 
 
-def _moves(trajectory: Trajectory, slots: Sequence[int] | NDArray[np.intp]) -> bool:
+def moves(trajectory: Trajectory, slots: Sequence[int] | NDArray[np.intp]) -> bool:
+    """One of these joints is moved on purpose."""
     return bool(np.isin(excited([trajectory]), slots).any())

@@ -8,45 +8,20 @@ a joint of interest are simulated, with all their joints.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
+from onboard.analysis.fit.model import TIMESTEP_S, FitModel
 from onboard.configs.robot import RobotConfig
 from onboard.sim.model import ROBOT_XML
 
-GRAVITY_M_S2 = 9.81
-TIMESTEP_S = 0.002
 BASE_INERTIA_KG_M2 = 1e6
-BASE_Q, BASE_V = 4, 3
-"""Numbers of the pelvis' quaternion and angular velocity (body frame) before the joints."""
 
 
-@dataclass(frozen=True)
-class HeldModel:
-    """A compiled model of some limbs.
-
-    Attributes:
-        mj: a ball joint for the pelvis, then joints, actuators and degrees of freedom in one order; no
-            contacts.
-        slots: SDK motor index of each of its joints.
-        sha256: of the description that it was made from.
-    """
-
-    mj: mujoco.MjModel
-    slots: NDArray[np.intp]
-    sha256: str
-
-    def columns(self, slots: Sequence[int] | NDArray[np.intp]) -> NDArray[np.intp]:
-        """Where motors stand among the model's joints."""
-        order = self.slots.tolist()
-        return np.array([order.index(int(slot)) for slot in slots], dtype=np.intp)
-
-
-def held_model(robot: RobotConfig, slots: Sequence[int] | NDArray[np.intp]) -> HeldModel:
-    """Every limb that has one of the given motors.
+def held_model(robot: RobotConfig, slots: Sequence[int] | NDArray[np.intp]) -> FitModel:
+    """Every limb that has one of the given motors, on a pelvis with a ball joint, without contacts.
 
     Args:
         robot: whose motor order counts.
@@ -67,7 +42,8 @@ def held_model(robot: RobotConfig, slots: Sequence[int] | NDArray[np.intp]) -> H
     mj = spec.compile()
     names = [mj.joint(i).name for i in range(1, mj.njnt)]
     digest = hashlib.sha256(ROBOT_XML.read_bytes()).hexdigest()
-    return HeldModel(mj, np.array([robot.joint_names.index(name) for name in names], dtype=np.intp), digest)
+    slots = np.array([robot.joint_names.index(name) for name in names], dtype=np.intp)
+    return FitModel(mj, slots, digest, held=True)
 
 
 def _joint_names(body: mujoco.MjsBody) -> Iterator[str]:

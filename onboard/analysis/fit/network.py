@@ -14,7 +14,7 @@ from onboard.analysis.fit.features import ERROR_RAD, SPEED_RAD_S, Features, reco
 from onboard.analysis.fit.fit import Explained, Fit
 from onboard.analysis.fit.knobs import Float64Array, Settings, nominal_settings
 from onboard.analysis.fit.shooting import Shooter
-from onboard.analysis.fit.solve import Comparison, Progress, Target, compare, descend
+from onboard.analysis.fit.solve import Comparison, Progress, Target, Tuned, compare, descend
 
 WEIGHT = 0.02
 """Typical change of an output weight, rad per unit of a feature."""
@@ -104,15 +104,13 @@ def fit_network(
     begin = time.perf_counter()
     features = sample_features(fit.data.fitted, fit.data.slots, fit.columns, frames, hidden, seed)
     start = _start(features, linear)
-    layer = _OutputLayer(start.shape, len(fit.held.slots), linear.solution.latency_s)
-    with Shooter(fit.held, fit.data.fitted, features=features) as shooter:
-        target = Target(shooter, fit.columns)
-        scaled, iterations = descend(
-            target, layer, start.ravel() / WEIGHT, 0, progress, RIDGE_RAD, ITERATIONS
-        )
+    layer = _OutputLayer(start.shape, len(fit.model.slots), linear.solution.latency_s)
+    with Shooter(fit.model, fit.data.fitted, features=features) as shooter:
+        problem = Tuned(Target(shooter, fit.columns), layer)
+        scaled, iterations = descend(problem, start.ravel() / WEIGHT, 0, progress, RIDGE_RAD, ITERATIONS)
     settings = layer.settings(scaled[:, None])
     fitted, held_out = (
-        compare(fit.held, data, fit.columns, settings, features)
+        compare(fit.model, data, fit.columns, settings, features)
         for data in (fit.data.fitted, fit.data.held_out)
     )
     output = WEIGHT * scaled.reshape(start.shape)

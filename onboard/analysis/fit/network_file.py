@@ -32,26 +32,14 @@ def write_network_residual(fit: Fit, found: NetworkFit, robot: RobotConfig, path
     Raises:
         OnboardError: a file can't be written.
     """
-    joints = tuple(robot.joint_names[slot] for slot in fit.data.slots.tolist())
-    about = {"joints": ",".join(joints), "simulator": simulator(fit), "frames": str(found.features.frames)}
-    model = write_network(path.with_suffix(".onnx"), found.features, found.output, about)
-    terms = (Term("target_error", joints=joints), Term("joint_vel", joints=joints))
-    block = Block(
-        terms=terms,
-        frames=found.features.frames,
-        layout="frame_major",
-        order="newest_first",
-        current=True,
-        fill="first_frame",
-    )
     residual = Residual(
         schema=1,
         name=path.stem,
         kind="onnx",
         mode="invert" if found.steepest(fit) < CONTRACTION else "add",
         unit="rad",
-        joints=joints,
-        network=Network(model=model.name, output=OUTPUT, inputs={INPUT: Input(blocks=(block,))}),
+        joints=joint_names(fit, robot),
+        network=write_part(fit, found, robot, path.with_suffix(".onnx")),
         bound_rad=BOUND * found.largest_rad(fit),
         provenance=Provenance(
             made_by=f"onboard fit {onboard.__version__}",
@@ -67,3 +55,28 @@ def write_network_residual(fit: Fit, found: NetworkFit, robot: RobotConfig, path
     )
     write_residual(residual, path)
     return residual
+
+
+def write_part(fit: Fit, found: NetworkFit, robot: RobotConfig, path: Path) -> Network:
+    """Write the ONNX file alone; what a residual file in the same folder must say of it.
+
+    Raises:
+        PolicyError: the file can't be written.
+    """
+    joints = joint_names(fit, robot)
+    about = {"joints": ",".join(joints), "simulator": simulator(fit), "frames": str(found.features.frames)}
+    model = write_network(path, found.features, found.output, about)
+    block = Block(
+        terms=(Term("target_error", joints=joints), Term("joint_vel", joints=joints)),
+        frames=found.features.frames,
+        layout="frame_major",
+        order="newest_first",
+        current=True,
+        fill="first_frame",
+    )
+    return Network(model=model.name, output=OUTPUT, inputs={INPUT: Input(blocks=(block,))})
+
+
+def joint_names(fit: Fit, robot: RobotConfig) -> tuple[str, ...]:
+    """Of the joints that a fit corrects."""
+    return tuple(robot.joint_names[slot] for slot in fit.data.slots.tolist())

@@ -17,12 +17,16 @@ from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.configs.sim import per_joint
 from onboard.configs.untrusted import read_npz
 from onboard.logging.export.clips import Clip, Cut, clips
+from onboard.logging.export.rootpose import is_fresh
+from onboard.logging.preprocess.pipeline import Track
 from onboard.logging.rollout import Rollout
 
 PERIOD_S = 0.02
 """Of the control grid on which the delta is recomputed; other logs are brought to it."""
 SHORTEST_S = 1.0
 
+_OPTIONAL = {"contact": (2, -1.0), "base_velocity": (3, np.nan)}
+"""Columns that a log may lack: width, and what stands for unknown."""
 _SHAPES = {"q": N_JOINTS, "dq": N_JOINTS, "target": N_JOINTS, "quat": 4, "gyro": 3}
 
 
@@ -54,7 +58,7 @@ def read_trajectories(path: Path, robot: RobotConfig, gains: Gains | None = None
 
     Args:
         path: rollout, journal, or npz with `t, q, dq, target, quat, gyro` and, where it knows them,
-            `kp, kd` (29,) or (n, 29) and `joint_names`.
+            `kp, kd` (29,) or (n, 29), `contact`, `base_velocity` and `joint_names`.
         robot: the joints' order.
         gains: taken instead of what the log says.
 
@@ -81,7 +85,6 @@ class _Piece:
     columns: Mapping[str, Float64Array]
     kp: Float64Array
     kd: Float64Array
-    on_ground: float = 0.0
 
 
 def _rollout_pieces(path: Path, robot: RobotConfig) -> Iterator[_Piece]:
@@ -103,9 +106,17 @@ def _from_clip(clip: Clip) -> _Piece:
         "target": track["action_sent"],
         "quat": track["quat_wxyz"],
         "gyro": track["gyro_body"],
+        "contact": track["contact"],
+        "base_velocity": _base_velocity(track),
     }
-    on_ground = float((track["contact"] == 1).any(axis=1).mean())
-    return _Piece(clip.name, columns, track["kp"], track["kd"], on_ground)
+    return _Piece(clip.name, columns, track["kp"], track["kd"])
+
+
+def _base_velocity(track: Track) -> Float64Array:
+    """(n, 3) what came with a fresh external pose, else the robot's own estimate."""
+    heard = track["external_velocity"].astype(np.float64)
+    fresh = is_fresh(track["external_pose"], track["external_age_s"]) & np.isfinite(heard).all(axis=1)
+    return np.where(fresh[:, None], heard, track["base_velocity"])
 
 
 def _npz_pieces(path: Path, robot: RobotConfig) -> Iterator[_Piece]:
@@ -126,9 +137,13 @@ def _npz_pieces(path: Path, robot: RobotConfig) -> Iterator[_Piece]:
                 f"{path}: '{name}' has shape {found.shape}, expected {shape} of numbers, found {found.dtype}"
             )
     columns = {name: data[name].astype(np.float64) for name in ("t", *_SHAPES)}
+    for name, (width, nothing) in _OPTIONAL.items():
+        columns[name] = data.get(name, np.full((rows, width), nothing)).astype(np.float64)
+        if columns[name].shape != (rows, width):
+            raise RolloutError(f"{path}: '{name}' has shape {columns[name].shape}, expected {(rows, width)}")
     if rows < 2 or not (np.diff(columns["t"]) > 0).all():
         raise RolloutError(f"{path}: 't' must rise from row to row, in seconds")
-    if not all(np.isfinite(column).all() for column in columns.values()):
+    if not all(np.isfinite(columns[name]).all() for name in ("t", *_SHAPES)):
         raise RolloutError(f"{path}: holds numbers that are not finite; cut those rows out")
     kp, kd = (_gains_by_row(path, name, data.get(name), rows) for name in ("kp", "kd"))
     yield _on_grid(_Piece(path.stem, columns, kp, kd))
@@ -164,7 +179,7 @@ def _on_grid(piece: _Piece) -> _Piece:
     held = np.searchsorted(t, grid, side="right") - 1
     columns = {
         name: column[held]
-        if name == "target"
+        if name in {"target", "contact"}
         else np.stack([np.interp(grid, t, values) for values in column.T], axis=1)
         for name, column in piece.columns.items()
         if name != "t"
@@ -196,5 +211,6 @@ def _even_gains(piece: _Piece, gains: Gains | None, digest: str) -> Iterator[Tra
             kd=kd[first].astype(np.float64),
             quat_wxyz=parts["quat"],
             gyro_body=parts["gyro"],
-            on_ground=piece.on_ground,
+            base_velocity=parts["base_velocity"],
+            contact=parts["contact"].astype(np.int8),
         )

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.analysis.fit.features import Features
-from onboard.analysis.fit.held import BASE_INERTIA_KG_M2, TIMESTEP_S
+from onboard.analysis.fit.held import BASE_INERTIA_KG_M2
 from onboard.analysis.fit.knobs import Float64Array
+from onboard.analysis.fit.model import TIMESTEP_S
 from onboard.analysis.fit.trajectory import LEAD_ROWS, Trajectory
 
 
@@ -23,6 +24,7 @@ class Recorded:
         q, dq, target: (trajectories, LEAD_ROWS + rows, joints) rad, rad/s, rad.
         kp, kd: (trajectories, joints).
         quat_wxyz, gyro_body: (trajectories, LEAD_ROWS + rows, 4 and 3) of the pelvis.
+        base_velocity: (trajectories, 3) at the start, m/s, pelvis frame.
         moment_nm: (trajectories, LEAD_ROWS + rows - 1, 3) that turns the pelvis as recorded.
         steps: (trajectories, rows - 1) physics steps from each row to the next.
     """
@@ -34,6 +36,7 @@ class Recorded:
         self.target = np.array([_padded(t, t.target, wanted)[:, slots] for t in trajectories])
         self.quat_wxyz = np.array([_padded(t, t.quat_wxyz, wanted) for t in trajectories])
         self.gyro_body = np.array([_padded(t, t.gyro_body, wanted) for t in trajectories])
+        self.base_velocity = np.array([t.base_velocity[t.first] for t in trajectories])
         self.kp = np.array([t.kp[slots] for t in trajectories])
         self.kd = np.array([t.kd[slots] for t in trajectories])
         self._time_s = np.array([_times(t, wanted) for t in trajectories])

@@ -69,20 +69,20 @@ class Report(Struct, frozen=True):
 
 def report(fit: Fit, robot: RobotConfig) -> Report:
     """The figures of a fit."""
-    explanations = {str(explained.kind): _figures(fit, explained, robot) for explained in fit.explained}
+    explanations = {str(explained.kind): kind_report(fit, explained, robot) for explained in fit.explained}
     return Report(
         logs=fit.data.files,
         heldout_logs=fit.data.held_out_files,
         simulator=simulator(fit),
         explanations=explanations,
         better=_better(explanations),
-        warnings=[*_data_warnings(fit, robot), *(w for e in fit.explained for w in _warnings(fit, e, robot))],
+        warnings=[*data_warnings(fit, robot), *(w for e in fit.explained for w in warnings(fit, e, robot))],
     )
 
 
 def simulator(fit: Fit) -> str:
     """What the robot was compared with, exactly enough to make it again."""
-    return f"MuJoCo {mujoco.__version__}, g1_29dof.xml sha256 {fit.held.sha256}, pelvis as recorded"
+    return f"MuJoCo {mujoco.__version__}, g1_29dof.xml sha256 {fit.model.sha256}, {fit.model.pelvis}"
 
 
 def network_figures(fit: Fit, found: NetworkFit, robot: RobotConfig) -> KindReport:
@@ -120,7 +120,7 @@ def residual(fit: Fit, robot: RobotConfig, name: str) -> Residual | None:
     linear = next((explained for explained in fit.explained if explained.kind == "linear"), None)
     if linear is None:
         return None
-    figures = _figures(fit, linear, robot)
+    figures = kind_report(fit, linear, robot)
     coefficients = {joint: Coefficients(**values) for joint, values in figures.coefficients.items()}
     invertible = all(c.a > INVERT_A_MIN for c in coefficients.values())
     return Residual(
@@ -145,7 +145,8 @@ def residual(fit: Fit, robot: RobotConfig, name: str) -> Residual | None:
     )
 
 
-def _figures(fit: Fit, explained: Explained, robot: RobotConfig) -> KindReport:
+def kind_report(fit: Fit, explained: Explained, robot: RobotConfig) -> KindReport:
+    """The figures of one explanation."""
     names = _names(fit, robot)
     found = explained.solution.by_knob()
     errors = [
@@ -176,7 +177,8 @@ def _better(explanations: dict[str, KindReport]) -> str:
     return "equal" if any(error <= (1 + EQUAL) * errors[best] for error in others) else best
 
 
-def _data_warnings(fit: Fit, robot: RobotConfig) -> list[str]:
+def data_warnings(fit: Fit, robot: RobotConfig) -> list[str]:
+    """What is wrong with data of a hanging robot."""
     found = []
     still = set(fit.data.slots.tolist()) - set(excited(fit.data.fitted).tolist())
     if still:
@@ -200,7 +202,8 @@ def _data_warnings(fit: Fit, robot: RobotConfig) -> list[str]:
     return found
 
 
-def _warnings(fit: Fit, explained: Explained, robot: RobotConfig) -> list[str]:
+def warnings(fit: Fit, explained: Explained, robot: RobotConfig) -> list[str]:
+    """What is wrong with one explanation."""
     names = dict(zip(fit.columns.tolist(), _names(fit, robot), strict=True))
     solution, kind = explained.solution, explained.kind
     found = []
@@ -227,4 +230,4 @@ def _warnings(fit: Fit, explained: Explained, robot: RobotConfig) -> list[str]:
 
 
 def _names(fit: Fit, robot: RobotConfig) -> list[str]:
-    return [robot.joint_names[int(slot)] for slot in np.asarray(fit.held.slots)[fit.columns]]
+    return [robot.joint_names[int(slot)] for slot in np.asarray(fit.model.slots)[fit.columns]]

@@ -11,6 +11,7 @@ that was read at the latest tick.
 """
 
 import copy
+import itertools
 import os
 from collections.abc import Sequence
 from types import TracebackType
@@ -21,22 +22,21 @@ from mujoco.rollout import Rollout as Pool
 from numpy.typing import NDArray
 
 from onboard.analysis.fit.features import Features
-from onboard.analysis.fit.held import BASE_Q, BASE_V, HeldModel
+from onboard.analysis.fit.free import on_the_floor
 from onboard.analysis.fit.knobs import Float64Array, Settings
+from onboard.analysis.fit.model import FitModel
 from onboard.analysis.fit.recorded import Recorded
 from onboard.analysis.fit.trajectory import LEAD_ROWS, Trajectory
 
 _STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
 _CONTROL = int(mujoco.mjtState.mjSTATE_CTRL | mujoco.mjtState.mjSTATE_QFRC_APPLIED)
-_Q = 1 + BASE_Q
-"""The state begins with the time and the pelvis; the joints' positions follow, then the velocities."""
 
 
 class Shooter:
     """Simulates a set of trajectories; a context manager that owns threads.
 
     Args:
-        held: what is simulated.
+        model: what is simulated.
         trajectories: what was recorded.
         threads: of the pool; as many as this process may use by default.
         features: what a delta network sees, for settings that have one.
@@ -44,18 +44,19 @@ class Shooter:
 
     def __init__(
         self,
-        held: HeldModel,
+        model: FitModel,
         trajectories: Sequence[Trajectory],
         threads: int | None = None,
         features: Features | None = None,
     ) -> None:
-        self.held = held
+        self.model = model
         self.trajectories = tuple(trajectories)
         self.rows = max(trajectory.rows for trajectory in trajectories)
         count = threads or len(os.sched_getaffinity(0))
         self._pool = Pool(nthread=count)
-        self._data = [mujoco.MjData(held.mj) for _ in range(count)]
-        self._recorded = Recorded(held.slots, self.trajectories, self.rows)
+        self._data = [mujoco.MjData(model.mj) for _ in range(count)]
+        self._recorded = Recorded(model.slots, self.trajectories, self.rows)
+        self._base = self._base_at_start()
         self._models: list[mujoco.MjModel] = []
         self._features = features
 
@@ -77,48 +78,62 @@ class Shooter:
         A trajectory shorter than the longest goes on with its last target; one that runs away
         stays where MuJoCo gave it up.
         """
-        logs, width, each = self._recorded, len(self.held.slots), len(self.trajectories)
-        m = len(settings.latency_s)
+        logs, width, each = self._recorded, len(self.model.slots), len(self.trajectories)
+        m, base_v = len(settings.latency_s), self.model.base_v
         every = settings.repeated(each)
         log = np.tile(np.arange(each), m)
         models = self._turned(every, log)
-        state = np.zeros((len(log), mujoco.mj_stateSize(self.held.mj, _STATE)))
-        # Views into the state: what is read and written at every tick.
-        q, base_dq, dq = np.split(state[:, _Q:], [width, width + BASE_V], axis=1)
+        state = np.zeros((len(log), mujoco.mj_stateSize(self.model.mj, _STATE)))
+        # Views into the state, which begins with the time: what is read and written at every tick.
+        ends = 1 + np.cumsum([0, self.model.base_q, width, base_v, width])
+        base_q, q, base_dq, dq = (state[:, a:b] for a, b in itertools.pairwise(ends.tolist()))
+        base_q[:], base_dq[:] = (values[log] for values in self._base)
         q[:], dq[:] = logs.q[log, LEAD_ROWS], logs.dq[log, LEAD_ROWS]
         frames = logs.frames(log, self._features)
         found = np.empty((self.rows, len(log), width))
         found[0] = q
         for row in range(self.rows - 1):
             now = LEAD_ROWS + row
-            state[:, 1:_Q], base_dq[:] = logs.quat_wxyz[log, now], logs.gyro_body[log, now]
             target = logs.in_force(row, log, every.latency_s)
-            control = np.zeros((len(log), target.shape[1], width + BASE_V + width))
+            control = np.zeros((len(log), target.shape[1], width + base_v + width))
             control[..., :width] = target + _delta(every, target, q, dq)
             if self._features is not None and every.network is not None:
                 frames = self._features.push(frames, target.mean(axis=1) - q, dq)
                 control[..., self._features.columns] += self._features.delta(frames, every.network)[:, None]
-            control[..., width : width + BASE_V] = logs.moment_nm[log, now, None]
+            if self.model.held:
+                base_q[:], base_dq[:] = logs.quat_wxyz[log, now], logs.gyro_body[log, now]
+                control[..., width : width + base_v] = logs.moment_nm[log, now, None]
             states, _ = self._pool.rollout(models, self._data, state, control, control_spec=_CONTROL)
             state[:] = states[np.arange(len(log)), logs.steps[log, row] - 1]
             found[row + 1] = q
         positions: Float64Array = found.transpose(1, 0, 2).reshape(m, each, self.rows, width)
         return positions
 
+    def _base_at_start(self) -> tuple[Float64Array, Float64Array]:
+        """Position and velocity of every trajectory's pelvis as the model's state has them."""
+        logs = self._recorded
+        quat, gyro = logs.quat_wxyz[:, LEAD_ROWS], logs.gyro_body[:, LEAD_ROWS]
+        if self.model.held:
+            return quat, gyro
+        return on_the_floor(self.model, logs.q[:, LEAD_ROWS], quat, gyro, logs.base_velocity)
+
     def _turned(self, every: Settings, log: NDArray[np.intp]) -> list[mujoco.MjModel]:
-        """One model a simulation: with the log's gains, turned by the knobs."""
-        while len(self._models) < len(log):
-            self._models.append(copy.copy(self.held.mj))
-        models = self._models[: len(log)]
-        knobs, inertia = every.joints, self.held.mj.dof_armature[BASE_V:]
-        for e, model in enumerate(models):
-            kp, kd = (knobs["gain"][e] * gains[log[e]] for gains in (self._recorded.kp, self._recorded.kd))
+        """The model of each simulation, with its log's gains, turned by the knobs; equal ones are shared."""
+        knobs, mj, base_v = every.joints, self.model.mj, self.model.base_v
+        kp, kd = (knobs["gain"] * gains[log] for gains in (self._recorded.kp, self._recorded.kd))
+        friction = mj.dof_frictionloss[base_v:] + knobs["friction_nm"]
+        numbers = np.concatenate([kp, kd, friction, knobs["armature"] * mj.dof_armature[base_v:]], axis=1)
+        different, which = np.unique(numbers, axis=0, return_inverse=True)
+        while len(self._models) < len(different):
+            self._models.append(copy.copy(mj))
+        for model, row in zip(self._models, different, strict=False):
+            kp, kd, friction, armature = np.split(row, 4)
             model.actuator_gainprm[:, 0] = kp
             model.actuator_biasprm[:, 1] = -kp
             model.actuator_biasprm[:, 2] = -kd
-            model.dof_frictionloss[BASE_V:] = knobs["friction_nm"][e]
-            model.dof_armature[BASE_V:] = knobs["armature"][e] * inertia
-        return models
+            model.dof_frictionloss[base_v:] = friction
+            model.dof_armature[base_v:] = armature
+        return [self._models[k] for k in which.ravel().tolist()]
 
 
 def _delta(every: Settings, target: Float64Array, q: Float64Array, dq: Float64Array) -> Float64Array:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onboard.analysis.fit.features import Features
-from onboard.analysis.fit.held import HeldModel
 from onboard.analysis.fit.knobs import (
     LATENCY,
     STAGES,
@@ -20,6 +19,7 @@ from onboard.analysis.fit.knobs import (
     Settings,
     nominal_settings,
 )
+from onboard.analysis.fit.model import FitModel
 from onboard.analysis.fit.shooting import Shooter
 from onboard.analysis.fit.trajectory import Trajectory
 
@@ -71,8 +71,23 @@ class Solution:
         return found
 
 
+class Problem(Protocol):
+    """Errors as a function of scaled numbers that a solver may turn."""
+
+    @property
+    def size(self) -> int:
+        """Errors in all."""
+
+    @property
+    def bounds(self) -> tuple[Float64Array, Float64Array]:
+        """Lower and upper bounds of the numbers."""
+
+    def residual(self, scaled: Float64Array) -> Float64Array:
+        """Points (numbers, m) to errors (size, m), rad."""
+
+
 class Tunable(Protocol):
-    """Scaled numbers that a solver may turn."""
+    """Scaled numbers that simulations depend on."""
 
     @property
     def bounds(self) -> tuple[Float64Array, Float64Array]:
@@ -80,6 +95,28 @@ class Tunable(Protocol):
 
     def settings(self, scaled: Float64Array) -> Settings:
         """Points (parameters, m) to what m simulations need."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A target, and what may be turned."""
+
+    target: "Target"
+    parameters: Tunable
+
+    @property
+    def size(self) -> int:
+        """Errors in all."""
+        return self.target.size
+
+    @property
+    def bounds(self) -> tuple[Float64Array, Float64Array]:
+        """Of the parameters."""
+        return self.parameters.bounds
+
+    def residual(self, scaled: Float64Array) -> Float64Array:
+        """See `Problem`."""
+        return self.target.residual(self.parameters.settings(scaled))
 
 
 class Target:
@@ -93,7 +130,7 @@ class Target:
     def __init__(self, shooter: Shooter, columns: NDArray[np.intp]) -> None:
         self._shooter = shooter
         self._columns = columns
-        slots = shooter.held.slots[columns]
+        slots = shooter.model.slots[columns]
         measured = np.full((len(shooter.trajectories), shooter.rows, len(columns)), np.nan)
         for k, t in enumerate(shooter.trajectories):
             measured[k, : t.rows] = t.q[t.first :, slots]
@@ -120,7 +157,7 @@ class Target:
 
 
 def solve(
-    held: HeldModel,
+    model: FitModel,
     trajectories: Sequence[Trajectory],
     columns: NDArray[np.intp],
     kind: Kind,
@@ -131,7 +168,7 @@ def solve(
     """Fit one explanation to all trajectories together.
 
     Args:
-        held: the simulator.
+        model: the simulator.
         trajectories: what to reproduce; each starts at its own recorded state.
         columns: joints of the model that are fitted and whose error counts.
         kind: what may be turned.
@@ -140,15 +177,15 @@ def solve(
     """
     begin = time.perf_counter()
     solution: Solution | None = None
-    with Shooter(held, trajectories) as shooter:
+    with Shooter(model, trajectories) as shooter:
         target = Target(shooter, columns)
         for knobs in STAGES[kind]:
-            parameters = Parameters(knobs, columns, len(held.slots), latency=latency)
+            parameters = Parameters(knobs, columns, len(model.slots), latency=latency)
             start = parameters.start
             if solution is not None:
                 start = parameters.start_at(solution.parameters, solution.scaled)
             done = 0 if solution is None else solution.iterations
-            scaled, iterations = descend(target, parameters, start, done, progress)
+            scaled, iterations = descend(Tuned(target, parameters), start, done, progress)
             solution = Solution(parameters, scaled, iterations, time.perf_counter() - begin)
     if solution is None:
         raise ValueError(f"no stages for {kind}")
@@ -156,8 +193,7 @@ def solve(
 
 
 def descend(
-    target: Target,
-    parameters: Tunable,
+    problem: Problem,
     start: Float64Array,
     done: int,
     progress: Progress,
@@ -167,8 +203,7 @@ def descend(
     """One run of the solver; the scaled numbers and the iterations so far.
 
     Args:
-        target: errors to make small.
-        parameters: what may be turned.
+        problem: errors to make small.
         start: scaled.
         done: iterations before.
         progress: see `Progress`.
@@ -177,7 +212,7 @@ def descend(
     """
 
     def residual(scaled: Float64Array) -> Float64Array:
-        errors = target.residual(parameters.settings(scaled))
+        errors = problem.residual(scaled)
         if not ridge_rad:
             return errors
         return np.concatenate([errors, ridge_rad * (scaled - start[:, None])])
@@ -185,12 +220,12 @@ def descend(
     def after(trace: list[mujoco.minimize.IterLog]) -> None:
         # Its objective is half the sum of squares.
         squares = 2 * float(trace[-1].objective - trace[-1].reduction)
-        progress(done + len(trace), float(np.degrees(np.sqrt(squares / target.size))))
+        progress(done + len(trace), float(np.degrees(np.sqrt(squares / problem.size))))
 
     found, trace = mujoco.minimize.least_squares(
         start,
         residual,
-        bounds=parameters.bounds,
+        bounds=problem.bounds,
         eps=DIFFERENCE,
         xtol=STEP_TOLERANCE,
         gtol=GRADIENT_TOLERANCE,
@@ -235,14 +270,14 @@ class Comparison:
 
 
 def compare(
-    held: HeldModel,
+    model: FitModel,
     trajectories: Sequence[Trajectory],
     columns: NDArray[np.intp],
     settings: Settings,
     features: Features | None = None,
 ) -> Comparison:
     """Simulate once as the simulator is, once with the settings of a fit."""
-    with Shooter(held, trajectories, features=features) as shooter:
+    with Shooter(model, trajectories, features=features) as shooter:
         target = Target(shooter, columns)
-        before = target.errors(nominal_settings(1, len(held.slots)))[0]
+        before = target.errors(nominal_settings(1, len(model.slots)))[0]
         return Comparison(before, target.errors(settings)[0])

@@ -10,8 +10,8 @@ from onboard.analysis.fit.solve import compare, solve
 
 def step_by_step(fit: Fit) -> Explained:
     """The linear delta fitted to single periods of the same data, judged on whole trajectories."""
-    held, data, columns = fit.held, fit.data, fit.columns
+    model, data, columns = fit.model, fit.data, fit.columns
     pieces = [piece for trajectory in data.fitted for piece in trajectory.windows(1)]
-    solution = solve(held, pieces, columns, "linear", latency=False)
-    fitted = compare(held, data.fitted, columns, solution.settings)
-    return Explained("linear", solution, fitted, compare(held, data.held_out, columns, solution.settings))
+    solution = solve(model, pieces, columns, "linear", latency=False)
+    fitted = compare(model, data.fitted, columns, solution.settings)
+    return Explained("linear", solution, fitted, compare(model, data.held_out, columns, solution.settings))

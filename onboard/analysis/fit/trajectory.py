@@ -15,6 +15,9 @@ ON_GROUND = 0.05
 SWING_RAD_S = 1.0
 """RMS angular velocity of the pelvis above which nobody would call it held."""
 
+ROWS = ("t_s", "q", "dq", "target", "quat_wxyz", "gyro_body", "base_velocity", "contact")
+"""Columns of a trajectory with one entry a row."""
+
 Float64Array = NDArray[np.float64]
 
 
@@ -30,7 +33,8 @@ class Trajectory:
         kp, kd: (29,) N·m/rad, N·m·s/rad.
         quat_wxyz: (n, 4) pelvis, world from body.
         gyro_body: (n, 3) pelvis, rad/s.
-        on_ground: share of the rows in which a foot is known to stand on the ground.
+        base_velocity: (n, 3) pelvis in its own frame, m/s; NaN where unknown.
+        contact: (n, 2) left and right foot: 1, 0, or -1 unknown.
         first: row whose state a simulation starts from; rows before only show earlier commands.
     """
 
@@ -44,7 +48,8 @@ class Trajectory:
     kd: Float64Array
     quat_wxyz: Float64Array
     gyro_body: Float64Array
-    on_ground: float = 0.0
+    base_velocity: Float64Array
+    contact: NDArray[np.int8]
     first: int = 0
 
     @property
@@ -62,13 +67,16 @@ class Trajectory:
         """How much the pelvis turned."""
         return float(np.sqrt(np.mean(np.sum(self.gyro_body**2, axis=1))))
 
+    @property
+    def on_ground(self) -> float:
+        """Share of the rows in which a foot is known to stand on the ground."""
+        return float((self.contact == 1).any(axis=1).mean())
+
     def cut(self, first: int, last: int) -> "Trajectory":
         """Rows first..last-1 as a trajectory that starts at `first`, earlier commands kept."""
         begin = max(first - LEAD_ROWS, 0)
         part = slice(begin, last)
-        columns = {
-            name: getattr(self, name)[part] for name in ("t_s", "q", "dq", "target", "quat_wxyz", "gyro_body")
-        }
+        columns = {name: getattr(self, name)[part] for name in ROWS}
         return replace(self, **columns, first=first - begin)
 
     def windows(self, rows: int) -> Iterator["Trajectory"]:

@@ -33,6 +33,8 @@ COLUMNS = (
     "step",
     "contact",
     "contact_force",
+    "base_velocity",
+    "external_velocity",
     "external_pose",
     "external_pose_ns",
     "external_age_s",

@@ -14,8 +14,9 @@ def arrays(clip: Clip) -> dict[str, np.ndarray]:
 
     Keys: `t` (n,) s, robot clock, 0 at the first row; `q` rad, `dq` rad/s, `target` rad (what reached the
     motors), `tau` N·m, all (n, 29) SDK motor order; `quat` (n, 4) w x y z; `gyro` (n, 3) rad/s, pelvis.
-    Further: `kp`, `kd` (n, 29), NaN where unknown; `contact` (n, 2), -1 where unknown; `joint_names`,
-    `period_s`, `about` (JSON).
+    Further: `kp`, `kd` (n, 29), NaN where unknown; `contact` (n, 2), -1 where unknown; `base_velocity`
+    (n, 3) m/s, pelvis frame, the robot's own estimate, NaN where unknown; `joint_names`, `period_s`,
+    `about` (JSON).
     """
     track = clip.track
     return {
@@ -29,6 +30,7 @@ def arrays(clip: Clip) -> dict[str, np.ndarray]:
         "kp": track["kp"],
         "kd": track["kd"],
         "contact": track["contact"],
+        "base_velocity": track["base_velocity"],
         "joint_names": np.array(clip.joint_names),
         "period_s": np.array(clip.period_s),
         "about": np.array(clip.account()),

@@ -67,6 +67,8 @@ def trajectory(columns: dict[str, Float64Array], name: str = "bench") -> Traject
         kd=columns["kd"],
         quat_wxyz=columns["quat"],
         gyro_body=columns["gyro"],
+        base_velocity=np.full((len(columns["t"]), 3), np.nan),
+        contact=np.zeros((len(columns["t"]), 2), np.int8),
     )
 
 
