@@ -146,18 +146,19 @@ def real_time(seconds: float, say: Say) -> tuple[dict[str, Series], dict[str, An
             run = RealRun(folder, script, sim, Tap(dds), "--lowstate")
             try:
                 with Interrupt().listening() as interrupt:
-                    return _watch(run, sim, seconds, say, interrupt)
+                    return watch(run, sim, seconds, say, interrupt)
             finally:
                 run.close()
 
 
-def _watch(
+def watch(
     run: RealRun, sim: SimProcess, seconds: float, say: Say, interrupt: Interrupt
 ) -> tuple[dict[str, Series], dict[str, Any]]:
+    """Follow a run to its end: memory of every process, and what its rollout says."""
     run.until_mode(Mode.POLICY)
     sim.tell("gantry release")
-    with_mapping = next(default_folder().glob(f"onboard-{run.pid}-*.shm"))
-    shared = Shared.open(with_mapping, read_only=True)
+    mapping = next(default_folder().glob(f"onboard-{run.pid}-*.shm"))
+    shared = Shared.open(mapping, read_only=True)
     pids = {"parent": run.pid, **{name: run.child(module) for name, module in CHILDREN.items()}}
     series = {name: Series(pid) for name, pid in {**pids, "simulator": sim.pid}.items()}
     begin, told = time.monotonic(), 0.0

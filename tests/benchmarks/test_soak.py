@@ -1,12 +1,19 @@
 """Memory over time: the arithmetic on made-up series, and a short walk of each kind."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from benchmarks.memory import Series, growth
 from benchmarks.soak import plot, soak
-from benchmarks.soak_runs import course
+from benchmarks.soak_runs import CHILDREN, Interrupt, course, watch
+from onboard.configs.events import Mode
+from onboard.logging.convert import convert
+from onboard.logging.layout import blank_record, record_dtype
+from onboard.runtime.ports import run_layout
+from onboard.runtime.shm import Shared
+from tests.logging.synthetic import WALK, journal, rows
 from tests.runtime.flight import plan
 
 MB = 1_000_000
@@ -45,6 +52,61 @@ def test_a_look_at_a_process_that_is_gone_is_no_sample() -> None:
 @pytest.mark.parametrize("seconds", [5.0, 60.0, 7200.0])
 def test_the_course_is_as_long_as_it_was_asked_for(seconds: float) -> None:
     assert sum(step.for_s for step in course(seconds).steps) == pytest.approx(seconds)
+
+
+class MadeUpRun:
+    """A run that is over after three looks, and left a rollout of `rows` rows."""
+
+    def __init__(self, rollout: Path, rows: int) -> None:
+        self.pid = os.getpid()
+        self.told: list[str] = []
+        self._rollout = rollout
+        self._looks = 0
+        self.shared = Shared.create(run_layout(record_dtype([WALK])))
+        for _ in range(rows):
+            self.shared["record"].push(blank_record(record_dtype([WALK])))
+
+    @property
+    def running(self) -> bool:
+        self._looks += 1
+        return self._looks <= 3
+
+    mode = Mode.POLICY
+
+    def until_mode(self, mode: Mode) -> None:
+        assert mode is Mode.POLICY
+
+    def child(self, module: str) -> int:
+        assert module in CHILDREN.values()
+        return self.pid
+
+    def tell(self, line: str) -> None:
+        self.told.append(line)
+
+    def end(self) -> tuple[int, dict[str, object]]:
+        self.shared.unlink()
+        return 0, {
+            "rollout": str(self._rollout),
+            "end": "the script is over",
+            "events": [],
+            "skipped_ticks": 0,
+        }
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_a_real_walk_is_followed_and_its_rows_are_counted(tmp_path: Path, missing: int) -> None:
+    data = rows()
+    run = MadeUpRun(convert(journal(tmp_path, data)), len(data) + missing)
+    try:
+        series, account = watch(run, run, 0.1, run.tell, Interrupt())  # type: ignore[arg-type]
+    finally:
+        run.shared.unlink()
+        run.shared.close()
+    assert set(series) == {"parent", "simulator", *CHILDREN}
+    assert all(len(each.rss) == 3 and min(each.rss) > MB for each in series.values())
+    assert account["whole"] is (missing == 0)
+    assert account["walked_through"]
+    assert run.told[0] == "gantry release"
 
 
 @pytest.mark.slow
