@@ -104,6 +104,9 @@ def lock_step(seconds: float, say: Say) -> tuple[dict[str, Series], dict[str, An
             sources=lock_step_sources(link, plan.providers),
         )
         link.open()
+        say(
+            f"lock-step: {seconds:g} s to walk"
+        )  # before the first sample: a terminal's first line takes memory
         every = max(1, round(seconds * 50 / SAMPLES))
         ticks, fallen_s, begin = 0, None, time.monotonic()
         while not loop.finished:
