@@ -95,9 +95,9 @@ def test_swapped_legs_are_named_joint_by_joint(tmp_path: Path) -> None:
         ("gap.gain.right_hip_yaw_joint=0.0", "robot.wiring", "right_hip_yaw_joint does not obey"),
         ("gap.command_latency_s.left_ankle_roll_joint=0.04", "robot.delay", "left_ankle_roll_joint"),
         (
-            "gap.wiring={right_elbow_joint: -right_elbow_joint}",
+            "gap.wiring={left_wrist_yaw_joint: -left_wrist_yaw_joint}",
             "robot.wiring",
-            "right_elbow_joint turns the wrong way",
+            "left_wrist_yaw_joint turns the wrong way",
         ),
     ],
 )
