@@ -77,7 +77,8 @@ def test_a_healthy_robot_passes_everything_the_guided_tilt_included(tmp_path: Pa
     found = verdicts(result)
     groups = {name.split(".")[0] for name in found}
     assert groups == {"policy", "network", "timing", "imu", "robot"}
-    assert {name: verdict for name, verdict in found.items() if verdict != "pass" and name not in BUSY} == {}
+    others = {name: verdict for name, verdict in found.items() if verdict != "pass" and name not in BUSY}
+    assert others in ({}, {"robot.encoders": "warn"}), "a limp robot may hang in a joint's stop"
     assert {"imu.tilt_forward", "imu.tilt_left", "imu.tilt_gyro", "policy.observation"} <= {*found}
     assert all(row["seconds"] >= 0 and row["measured"] for row in result["checks"])
     assert json.loads(Path(result["stored"]).read_text())["subject"]["domain"] == healthy.domain
