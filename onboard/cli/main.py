@@ -5,7 +5,7 @@ import importlib
 import os
 import sys
 
-from onboard.configs.errors import OnboardError
+from onboard.configs.errors import OnboardError, one_line
 
 VERBS = {
     "demo": "watch a trained policy walk a simulated G1 over real DDS",
@@ -68,6 +68,10 @@ def main(argv: list[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        # What the file system refuses on the way to a file, such as a name that is too long.
+        sys.stderr.write(f"onboard {verb}: {one_line(str(error))}; name another file\n")
+        return 2
     return code
 
 

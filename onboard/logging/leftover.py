@@ -57,10 +57,12 @@ def adopt(found: Scan, info: RunInfo) -> tuple[Scan, np.ndarray]:
         where the journal was closed, or the memory is gone or another run's.
     """
     none = np.zeros(0, found.header.dtype)
-    if found.end is not None or not info.memory:
+    memory = Path(info.memory)
+    named = memory.name.startswith("onboard-") and memory.suffix == ".shm"  # the journal's word alone
+    if found.end is not None or not named:
         return found, none
     try:
-        shared = Shared.open(Path(info.memory), read_only=True)
+        shared = Shared.open(memory, read_only=True)
     except ShmError:
         return found, none
     try:

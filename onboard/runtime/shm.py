@@ -14,6 +14,7 @@ ordering too. What a crashed run left in the file can be read with the same code
 import json
 import mmap
 import os
+import stat
 import struct
 import tempfile
 import zlib
@@ -165,7 +166,10 @@ class Shared:
             ShmError: missing, or not made by this version.
         """
         try:
-            with path.open("rb" if read_only else "r+b") as file:
+            flags = (os.O_RDONLY if read_only else os.O_RDWR) | os.O_NONBLOCK | os.O_CLOEXEC
+            with open(os.open(path, flags), "rb" if read_only else "r+b") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    raise ValueError("not a regular file")
                 access = mmap.ACCESS_READ if read_only else mmap.ACCESS_WRITE
                 mapping = mmap.mmap(file.fileno(), 0, access=access)
         except (OSError, ValueError) as error:
