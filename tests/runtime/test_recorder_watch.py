@@ -1,0 +1,110 @@
+"""How the parent looks after its recorder: one that died or hangs is replaced, one that converts is not."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from typing import cast
+
+import numpy as np
+import pytest
+
+from onboard.cli.run_options import run_config
+from onboard.configs.errors import OnboardError
+from onboard.logging.layout import blank_record, record_dtype
+from onboard.runtime.assembly import make_plan
+from onboard.runtime.console import Console
+from onboard.runtime.dds import DdsDomain
+from onboard.runtime.parent import RECORDER_HUNG_S, RECORDER_RESTARTS, START_S, Parent
+from onboard.runtime.ports import RECORDER, run_layout
+from onboard.runtime.shm import Shared
+from tests.logging.synthetic import WALK
+from tests.runtime.flight import POLICY
+
+S = 1_000_000_000
+IDLE = ("-c", "import time; time.sleep(600)")
+
+
+class Watched:
+    """A parent with nothing but a recorder, which only sleeps."""
+
+    def __init__(self, shared: Shared) -> None:
+        try:
+            plan = make_plan(run_config(policy=POLICY, dry=True))
+        except OnboardError as error:
+            pytest.skip(f"{POLICY} is not installed: {error}")
+        self.shared = shared
+        self.parent = Parent(plan, shared, cast(DdsDomain, None), Console(), IDLE, lambda line: None)
+        self.parent._recorder = self.parent._start_recorder()
+
+    @property
+    def pid(self) -> int:
+        assert self.parent._recorder is not None
+        return self.parent._recorder.pid
+
+    def beat(self, now_ns: int, *, closed: bool = False) -> None:
+        status = np.zeros((), RECORDER)
+        status["heartbeat_ns"], status["closed"] = now_ns, closed
+        self.shared["recorder"].push(status)
+
+    def watch(self, now_ns: int) -> None:
+        self.parent.status.read()
+        self.parent._watch_recorder(now_ns)
+
+
+@pytest.fixture
+def watched() -> Iterator[Watched]:
+    shared = Shared.create(run_layout(blank_record(record_dtype([WALK])).dtype))
+    made = Watched(shared)
+    with made.parent:
+        yield made
+    shared.unlink()
+    shared.close()
+
+
+def test_one_that_beats_or_still_starts_is_left_alone(watched: Watched) -> None:
+    first, now = watched.pid, time.monotonic_ns()
+    watched.watch(now + int((START_S - 1) * S))
+    watched.beat(now + 100 * S)
+    watched.watch(now + int((100 + RECORDER_HUNG_S - 1) * S))
+    assert watched.pid == first
+    assert watched.parent.faults == []
+
+
+def test_one_that_hangs_is_killed_and_replaced(watched: Watched) -> None:
+    first, now = watched.pid, time.monotonic_ns()
+    os.kill(first, signal.SIGSTOP)
+    watched.beat(now + 100 * S)
+    watched.watch(now + int((100 + RECORDER_HUNG_S + 1) * S))
+    assert watched.pid != first
+    assert "gave no sign of life for 10 s" in watched.parent.faults[0]
+    end = time.monotonic() + 20.0
+    while watched.parent._hung_recorders[0].exit_code is None:
+        assert time.monotonic() < end, "it was not killed"
+        time.sleep(0.01)
+
+
+def test_one_that_converts_may_take_its_time(watched: Watched) -> None:
+    first, now = watched.pid, time.monotonic_ns()
+    watched.parent.request("recorder_stop")
+    watched.watch(now + 1000 * S)
+    assert watched.pid == first
+
+
+def test_one_that_keeps_dying_is_given_up(watched: Watched) -> None:
+    for count in range(RECORDER_RESTARTS + 1):
+        recorder = watched.parent._recorder
+        assert recorder is not None
+        recorder.kill()
+        watched.watch(time.monotonic_ns())
+        assert len(watched.parent.faults) == count + 1
+    assert watched.parent._recorder is None
+    watched.watch(time.monotonic_ns())
+    assert len(watched.parent.faults) == RECORDER_RESTARTS + 1
+
+
+def test_one_that_has_nothing_left_to_do_is_not_missed(watched: Watched) -> None:
+    watched.beat(time.monotonic_ns(), closed=True)
+    os.kill(watched.pid, signal.SIGKILL)
+    watched.watch(time.monotonic_ns() + 1000 * S)
+    assert watched.parent.faults == []
