@@ -10,8 +10,9 @@ from onboard.runtime.external_pose import UdpPoses
 PACKAGE = Path(onboard.__file__).parent
 
 BINDERS = {
-    "runtime/external_pose.py": "poses, at the address that a run names; loopback where it names a port alone",
-    "runtime/free_domain.py": "a lock of this machine, an abstract UNIX name, and a loopback port that is free",
+    "runtime/claim.py": "a name of this machine, an abstract UNIX socket",
+    "runtime/external_pose.py": "poses, at the address that a run names; loopback where it names none",
+    "runtime/free_domain.py": "a name of this machine, and a port of loopback to see that it is free",
 }
 """The only modules that may bind a socket, and to what."""
 
