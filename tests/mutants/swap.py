@@ -92,6 +92,8 @@ class Collected:
             owners.setdefault(id(function.__code__), []).append(function)
         durations = _timed(session.items)
         self._items = sorted(session.items, key=lambda item: durations[item.nodeid])
+        gc.collect()
+        gc.freeze()  # a child's collector would copy every page that it looks at
         for index in range(self._count):
             self._try(index, owners, durations)
         while self._running:

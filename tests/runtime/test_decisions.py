@@ -117,7 +117,7 @@ class Control:
 
     def _limit(self, tick: Tick) -> Float32Array | None:
         target = None if tick.target is None else STAND + np.float32(tick.target)
-        sent = self.gate.limit(target, self.gate.state, KP, KD).copy()
+        sent: Float32Array = self.gate.limit(target, self.gate.state, KP, KD).copy()
         self.cut = self.gate.limit_mask.copy()
         if self.gate.tier >= Tier.DAMP:
             self.mode = Mode.DAMP

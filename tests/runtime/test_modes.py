@@ -253,7 +253,7 @@ def test_the_end_comes_after_a_second_of_damping_however_late_it_is_looked_at(
 
 def test_facts_are_given_by_name_since_all_of_them_are_booleans() -> None:
     with pytest.raises(TypeError):
-        Facts(True)  # type: ignore[misc]
+        Facts(True)  # type: ignore[call-arg]
 
 
 def test_the_first_mode_is_damp() -> None:

@@ -316,6 +316,8 @@ def test_what_is_reported_late_in_a_tick_joins_what_was_seen_before() -> None:
     assert bench.gate.report(0) is Tier.SETTLE
     assert bench.gate.report(bits(Event.DISK_LOW)) is Tier.SETTLE
     assert bench.gate.events == bits(Event.DISK_LOW, Event.OPERATOR_STOP), "once more changes nothing"
+    bench.gate.report(bits(Event.DISK_LOW, Event.RESIDUAL_DROPPED))
+    assert bench.gate.events == bits(Event.DISK_LOW, Event.OPERATOR_STOP, Event.RESIDUAL_DROPPED)
     bench.tick()
     assert bench.gate.events == 0
     assert bench.gate.report(bits(Event.RESIDUAL_DROPPED)) is Tier.WARN

@@ -133,6 +133,7 @@ def test_targets_are_limited_from_tick_to_tick() -> None:
     for wanted, cut in ((1.0, Cut.RATE), (0.95 * 88 / 80, Cut.RATE | Cut.TORQUE)):
         assert limit(bench, target)[2] == pytest.approx(wanted, abs=1e-5)
         assert bench.gate.limit_mask[2] == cut
+        assert not bench.gate.resent
         bench.tick()
     summary = bench.gate.limited()
     assert (summary["ticks"], summary["rate"], summary["torque"]) == (2, 1.0, 0.5)

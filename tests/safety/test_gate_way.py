@@ -124,6 +124,16 @@ def test_a_condition_seen_here_and_elsewhere_is_one_condition() -> None:
     assert bench.tick(Event.STATE_OLD, Event.STATE_STALE, new=False) is Tier.DAMP
 
 
+@pytest.mark.parametrize("event", sorted(FOUND_BY_THE_GATE))
+def test_what_only_somebody_else_has_seen_counts_as_well(event: Event) -> None:
+    bench = Bench()
+    bench.tick()
+    for _ in range(debounce_ticks(event)):
+        assert not bench.fires(event)
+        bench.tick(event)
+    assert bench.fires(event)
+
+
 def test_a_single_bad_checksum_is_noted_and_stops_nothing() -> None:
     bench = Bench()
     bench.tick()
