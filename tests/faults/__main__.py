@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from onboard.configs.faults import Fault, load_faults
 from tests.disks import UnavailableError
@@ -58,7 +58,16 @@ def inject(name: str, fault: Fault) -> dict[str, Any]:
 
 def show(rows: list[dict[str, Any]]) -> Table:
     """The rows for people; times of lock-step rows are simulated."""
-    table = Table("fault", "tier", "expected", "reaction ms", "limit ms", "near miss", "where", "ok")
+    table = Table(
+        Column("fault", no_wrap=True),
+        "tier",
+        "expected",
+        "reaction ms",
+        "limit ms",
+        "near miss",
+        "where",
+        "ok",
+    )
     for row in rows:
         times = ["" if row[key] is None else f"{row[key]:g}" for key in ("reaction_ms", "limit_ms")]
         table.add_row(
