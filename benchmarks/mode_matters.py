@@ -6,7 +6,7 @@ the latency, and the policy walks or dances with and without it, from the same d
 nominal robot does stands beside. docs/residual.md says what to conclude.
 
 Simulations in lock-step repeat exactly, so the episodes without the residual are flown once and compared
-with every mode; `onboard ab` gives the same figures, with a fourth of them flown four times.
+with every mode; `onboard ab` flies them anew for each and comes to the same figures.
 """
 
 import json
