@@ -263,7 +263,7 @@ def read_calls(place: Path) -> None:
 
 SHAPE = record_dtype([PolicyShape("walker", 4, 2)])
 LAYOUT = run_layout(SHAPE)
-SMALL = {**LAYOUT, "record": (SHAPE, 16), "sent": (LAYOUT["sent"][0], 16)}
+SMALL = {**LAYOUT, "record": (SHAPE, 16)}
 
 
 @cache
