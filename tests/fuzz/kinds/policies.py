@@ -1,6 +1,8 @@
 """Policies: contracts in every format, ONNX files, and what lies beside them."""
 
+import atexit
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -365,8 +367,9 @@ def _golden() -> dict[str, np.ndarray]:
 
 @cache
 def _small() -> PolicyBundle:
-    """A bundle that stays as long as the process; its files are not needed again after it is loaded."""
+    """A bundle that stays as long as the process."""
     place = Path(tempfile.mkdtemp(prefix="onboard-fuzz-small-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
     zeros_model(place / "policy.onnx", 3, 12)
     return load_policy(write_bundle(place, contract_data([{"terms": [{"term": "gyro"}]}])), ROBOT)
 
