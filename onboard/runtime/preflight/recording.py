@@ -24,7 +24,7 @@ SETTLE_S = 0.3
 """After the last target of a segment the joints still come to rest."""
 BEFORE_S = 0.05
 HEARD_SHARE = 0.9
-"""Of a segment's samples: with fewer it is as if it had not been played."""
+"""Of a segment's ticks and samples: with fewer it is as if it had not been played."""
 
 
 class Samples(NamedTuple):
@@ -78,7 +78,7 @@ class Recording:
     def span_s(self, segment: int) -> tuple[float, float] | None:
         """First and last target of a segment, our clock; None when it was not played, or not heard."""
         times = self._segment_s[self._segment == segment]
-        if times.size < self._lengths[segment] - 2 or self._sent_s[-1] < times[-1] + SETTLE_S:
+        if times.size < HEARD_SHARE * self._lengths[segment] or self._sent_s[-1] < times[-1] + SETTLE_S:
             return None
         begin_s, end_s = float(times[0]), float(times[-1])
         heard = self.samples(begin_s, end_s).time_s.size
