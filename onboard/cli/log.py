@@ -103,7 +103,7 @@ def _recover(argv: list[str]) -> int:
             raise RolloutError(
                 f"--out {args.out}: can't be made ({error.strerror}); name a folder to write to"
             ) from error
-    with claimed(args.file, patience_s=0.0):
+    with claimed(args.file):
         _keep_the_better(rollout_path(args.file, args.out), count_rows(args.file))
         path = convert(args.file, args.out)
     with Rollout(path) as rollout:

@@ -5,6 +5,7 @@ not the others: the table in docs/policies/README.md is this one.
 """
 
 import functools
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -117,14 +118,21 @@ def good(name: str) -> PolicyBundle:
     return load_policy(path, ROBOT, PRESETS.get(name), provider="simulator_truth")
 
 
+def copied(source: Path, folder: Path) -> str:
+    """A file and what belongs to it (`model.onnx.data`) in a folder; its name there."""
+    for path in source.parent.glob(f"{source.name}*"):
+        shutil.copy(path, folder / path.name)
+    return source.name
+
+
 def injected(folder: Path, name: str, change: Callable[[m.Data], None]) -> PolicyBundle:
-    """A good policy with one change in its contract, which names its files where they are."""
+    """A good policy with one change in its contract, in a folder with copies of its files."""
     bundle = good(name)
     data = yaml.safe_load(contract_text(bundle.contract))
     for graph in data["graphs"].values():
-        graph["model"] = str(bundle.folder.resolve() / graph["model"])
+        graph["model"] = copied(bundle.folder / graph["model"], folder)
     if (data.get("motion") or {}).get("file") is not None:
-        data["motion"]["file"] = str(bundle.folder.resolve() / data["motion"]["file"])
+        data["motion"]["file"] = copied(bundle.folder / data["motion"]["file"], folder)
     change(data)
     (folder / "contract.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
     return load_policy(folder, ROBOT, provider="simulator_truth")
