@@ -22,6 +22,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_a_pose_sent_by_udp_reaches_the_rollout_and_asaps_motion(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     with real_run(

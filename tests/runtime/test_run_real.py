@@ -47,7 +47,7 @@ FAULTS = {
 }
 
 
-QUICK = {"frozen", "corrupt", "mode_machine"}
+QUICK = {"corrupt"}
 """The others run in the long suite; every fault runs in lock-step in `test_loop.py`."""
 
 
@@ -80,7 +80,7 @@ def test_the_remotes_emergency_stop(tmp_path: Path) -> None:
             assert rollout.column("safety_flag")[-1] == SafetyFlag.EMERGENCY_STOP
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_signal_stops_a_walking_robot_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with real_run(tmp_path, WALK) as run:
         run.until_mode(Mode.POLICY)
@@ -157,7 +157,7 @@ def test_a_recorder_that_hangs_is_replaced_and_loses_nothing(tmp_path: Path) -> 
             assert rollout.completeness == "complete"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.slow)])
 def test_gateway_killed_or_stopped(tmp_path: Path, number: signal.Signals) -> None:
     with real_run(tmp_path) as run:
         run.until_mode(Mode.RAMP)
