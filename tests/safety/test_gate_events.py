@@ -175,3 +175,4 @@ def test_the_rows_of_the_state_have_the_tier_of_the_table(event: Event) -> None:
         assert bench.gate.tier is Tier.NONE
         tier = bench.tick()
     assert tier is CONFIG.events[event.name].severity
+    assert bench.gate.clear == (tier <= Tier.WARN), "it alone keeps the operator from re-arming"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from onboard.configs.events import Event, Mode, Tier, bits
 from onboard.configs.robot import load_robot
+from onboard.configs.safety import load_safety
 from onboard.runtime.link import State
 from onboard.safety.conditions import make_rules
 from onboard.safety.events import Flag
@@ -152,6 +153,11 @@ def test_settle_is_settle_unless_the_run_says_otherwise() -> None:
     assert gate.check_state(state, state.recv_ns, bits(Event.OPERATOR_STOP), Mode.POLICY) is Tier.SETTLE
 
 
+def test_a_bench_run_is_asked_for_by_name() -> None:
+    with pytest.raises(TypeError):
+        Gate(CONFIG, ROBOT, PERIOD_S, True)  # type: ignore[call-arg]
+
+
 @pytest.mark.parametrize(
     ("event", "name", "bad"),
     [
@@ -198,6 +204,28 @@ def test_an_unusable_sample_leaves_the_other_events_as_they_were() -> None:
     bench.state.q[ANKLE_ROLL] = ROBOT.upper[ANKLE_ROLL]
     bench.tick()
     assert not bench.fires(Event.JOINT_NEAR_LIMIT)
+
+
+def test_an_unusable_sample_keeps_a_tilt_that_fires() -> None:
+    bench = Bench()
+    bench.tick()
+    bench.state.quat_wxyz[:] = quaternion(roll=0.9)
+    for _ in range(2):
+        bench.tick()
+    bench.state.q[0] = np.nan
+    bench.tick()
+    assert bench.fires(Event.ROLL)
+
+
+def test_an_unusable_sample_does_not_make_re_arming_possible() -> None:
+    """The tilt before it has not fired yet, and the table takes the bad sample lightly."""
+    bench = Bench(load_safety("g1", ["events.STATE_NOT_FINITE.tier=warn"]))
+    bench.tick()
+    bench.state.quat_wxyz[:] = quaternion(roll=0.9)
+    bench.tick()
+    bench.state.q[0] = np.nan
+    assert bench.tick() is Tier.NONE
+    assert not bench.gate.clear
 
 
 def test_joints_are_debounced_each_for_itself() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onboard.configs.events import Event, Mode, Tier
+from onboard.configs.events import Event, Mode, Tier, bits
 from onboard.configs.robot import N_JOINTS
 from onboard.configs.safety import load_safety
 from onboard.runtime.link import Float32Array
@@ -217,3 +217,12 @@ def test_another_table_takes_over_and_what_was_latched_stays() -> None:
     target = STAND.copy()
     target[2] = 0.5
     assert limit(bench, target)[2] == pytest.approx(0.1)
+
+
+def test_a_table_that_takes_over_within_a_tick_judges_from_the_next_one_on() -> None:
+    bench = Bench()
+    assert bench.tick(Event.OVERRUN_REPEATED) is Tier.SETTLE
+    stricter = load_safety("g1", ["events.OVERRUN_REPEATED.tier=damp"])
+    bench.gate.use(make_tables(stricter, ROBOT, PERIOD_S))
+    assert bench.gate.report(bits(Event.OVERRUN_REPEATED)) is Tier.SETTLE
+    assert bench.tick() is Tier.DAMP
