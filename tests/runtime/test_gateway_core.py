@@ -215,11 +215,15 @@ def test_stop_after_controls_own_damping_counts_that_time() -> None:
     assert step(core, inputs(later, command=stop), CONFIG).state is GatewayState.DONE
 
 
-def test_when_control_is_gone_the_parent_ends_the_damping() -> None:
+@pytest.mark.parametrize("before", [GatewayState.DAMPING, GatewayState.LIMP])
+def test_when_control_is_gone_a_last_second_of_damping_begins(before: GatewayState) -> None:
     core = step(passing(), inputs(damps=1), CONFIG)
-    core = step(core, inputs(NOW + 999 * MS, damps=1, control_done=True), CONFIG)
+    core = core._replace(state=before)
+    core = step(core, inputs(NOW + 5000 * MS, damps=1, control_done=True), CONFIG)
     assert core.state is GatewayState.DAMPING
-    last = step(core, inputs(NOW + 1000 * MS, damps=1, control_done=True), CONFIG)
+    core = step(core, inputs(NOW + 5999 * MS, damps=1, control_done=True), CONFIG)
+    assert core.state is GatewayState.DAMPING
+    last = step(core, inputs(NOW + 6000 * MS, damps=1, control_done=True), CONFIG)
     assert last.state is GatewayState.DONE
 
 
