@@ -1,5 +1,6 @@
 """What `run` and `demo` tell at the end: the outcome and the timing table."""
 
+import contextlib
 import sys
 from typing import Any
 
@@ -47,8 +48,12 @@ def run_result(outcome: Outcome, summary: Summary | None) -> dict[str, Any]:
 
 
 def show(title: str, result: dict[str, Any]) -> None:
-    """The outcome as two small tables on standard error."""
-    terminal = Terminal(file=sys.stderr)
+    """The outcome as two small tables on standard error, as far as there still is a terminal to take them."""
+    with contextlib.suppress(OSError):
+        _show(Terminal(file=sys.stderr), title, result)
+
+
+def _show(terminal: Terminal, title: str, result: dict[str, Any]) -> None:
     facts = Table(title=title, show_header=False)
     for key, value in result.items():
         if key not in SPREADS and value is not None:

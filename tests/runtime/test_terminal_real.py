@@ -71,6 +71,19 @@ class Remote:
             assert time.monotonic() < end, f"the condition did not come true in mode {self.mode}"
             time.sleep(0.01)
 
+    def start(self) -> None:
+        """Press start until the robot ramps: while it still falls into damping a start is refused."""
+        pressed_s = 0.0
+
+        def ramps() -> bool:
+            nonlocal pressed_s
+            if self.mode is not Mode.RAMP and time.monotonic() - pressed_s > 0.5:
+                pressed_s = time.monotonic()
+                self.type("1")
+            return self.mode is Mode.RAMP
+
+        self.until(ramps)
+
     def hang_up(self) -> None:
         """The link goes, and the terminal with it."""
         os.close(self._master)
@@ -101,11 +114,10 @@ def test_keys_damp_and_a_lost_terminal_ends_in_the_tables_tier(
         run = Remote(domain, tmp_path, *extra)
         try:
             run.until(lambda: run.mode is not None)
-            run.type("1")
-            run.until(lambda: run.mode is Mode.RAMP)
+            run.start()
             run.type(" ")
             run.until(lambda: run.mode is Mode.DAMP)
-            run.type("1")
+            run.start()
             run.until(lambda: run.mode is Mode.HOLD)
             run.hang_up()
             assert run.process.wait(PATIENCE_S) == exit_code
