@@ -36,7 +36,7 @@ def sweep(say: Callable[[str], None], folder: Path | None = None) -> None:
         except ShmError:
             continue  # of another version
         if journal is not None and journal.exists():
-            say(f"an earlier run was killed; make its rollout with: onboard log recover {journal}")
+            say(f"note: an earlier run was killed; make its rollout with: onboard log recover {journal}")
         else:
             path.unlink(missing_ok=True)
 

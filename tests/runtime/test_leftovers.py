@@ -36,7 +36,7 @@ def test_memory_that_a_journal_needs_is_kept_and_named(tmp_path: Path, journal: 
     said: list[str] = []
     path = mapping(tmp_path, journal)
     sweep(said.append, tmp_path)
-    assert said == [f"an earlier run was killed; make its rollout with: onboard log recover {journal}"]
+    assert said == [f"note: an earlier run was killed; make its rollout with: onboard log recover {journal}"]
     assert path.exists()
 
 
