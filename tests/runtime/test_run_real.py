@@ -99,6 +99,7 @@ def test_a_signal_stops_a_walking_robot_in_order(tmp_path: Path, number: signal.
             assert parity.holds, (parity.obs, parity.action)
 
 
+@pytest.mark.slow
 def test_two_interrupts_damp_at_once(tmp_path: Path) -> None:
     with real_run(tmp_path, WALK) as run:
         run.until_mode(Mode.RAMP)
@@ -232,6 +233,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip(str(reason))
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_nothing_and_loses_only_what_did_not_fit(tmp_path: Path, small_disk: Path) -> None:
     script = "steps:\n  - {press: start, until: ramp}\n  - {until: hold, for_s: 6.0}\n"
     with real_run(tmp_path, script, "--out", str(small_disk)) as run:

@@ -18,6 +18,9 @@ from tests.analysis.fit.bench import JOINTS, ROBOT
 from tests.runtime.flight import plan
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("demo")
