@@ -17,7 +17,6 @@ from onboard.policies.residual.files import load_residual
 from tests.analysis.fit.bench import JOINTS, ROBOT
 from tests.runtime.flight import plan
 
-
 pytestmark = pytest.mark.slow
 
 
