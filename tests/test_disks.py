@@ -4,21 +4,11 @@ import errno
 import os
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.disks import Ext4, UnavailableError, ext4, mounted, read_only_tmpfs, small_tmpfs
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Ext4]:
-    try:
-        with ext4(tmp_path / "disk", tmp_path / "disk.img") as made:
-            yield made
-    except UnavailableError as reason:
-        pytest.skip(str(reason))
+from tests.disks import Ext4, UnavailableError, mounted, read_only_tmpfs, small_tmpfs
 
 
 def test_what_was_not_synced_is_gone_after_the_power_cut(disk: Ext4, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from onboard.analysis.diagnose import Diagnosis
-from onboard.configs.errors import RolloutError
+from onboard.analysis.picture import save_picture
 
 _BLUE, _ORANGE, _GREEN, _GREY = "#2f6fab", "#e07a2f", "#3f8f57", "#9a9a9a"
 _COLOURS = {"before": _BLUE, "after": _ORANGE, "action": _BLUE, "residual": _ORANGE, "sent target": _GREEN}
@@ -37,13 +37,7 @@ def plot_diagnosis(diagnosis: Diagnosis, title: str, out: Path) -> Path:
     axes[3, 1].set_title("control period (ms)", loc="left", fontsize=9)
     axes[3, 1].set_yscale("log")
     figure.suptitle(title, x=0.01, ha="left")
-    try:
-        figure.savefig(out, format="png")
-    except OSError as error:
-        raise RolloutError(
-            f"{out}: the plot can't be written ({error.strerror}); give --out elsewhere"
-        ) from error
-    return out
+    return save_picture(figure, out)
 
 
 def _heat(axes: Axes, values: np.ndarray, names: list[str], end_s: float, title: str) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from onboard.analysis.picture import save_picture
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Event, Mode
 from onboard.configs.loader import convert, parse_yaml
@@ -74,13 +75,7 @@ def plot_rollout(path: Path, out: Path) -> Path:
         if len(rollout) < 2:
             raise RolloutError(f"{path}: has {len(rollout)} rows, nothing to draw")
         figure = _draw(_Run(rollout, _robot(rollout), rollout.column("time_s"), rollout.column("mode")))
-        try:
-            figure.savefig(out, format="png")
-        except OSError as error:
-            raise RolloutError(
-                f"{out}: the plot can't be written ({error.strerror}); give --out FILE"
-            ) from error
-    return out
+        return save_picture(figure, out)
 
 
 def _draw(run: _Run) -> Figure:

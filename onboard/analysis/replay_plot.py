@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from onboard.analysis.picture import save_picture
 from onboard.analysis.replay_sim import DRIFTED_RAD, Drift
-from onboard.configs.errors import RolloutError
 
 _COLOURS = {"open loop": "#e07a2f", "closed loop": "#2f6fab"}
 
@@ -43,10 +43,4 @@ def plot_drift(drifts: Mapping[str, Drift], joints: tuple[str, ...], title: str,
         axes.set_xlabel("time from the common start (s)")
         figure.colorbar(image, cax=bar)
     figure.suptitle(title, x=0.01, ha="left")
-    try:
-        figure.savefig(out, format="png")
-    except OSError as error:
-        raise RolloutError(
-            f"{out}: the plot can't be written ({error.strerror}); give --out elsewhere"
-        ) from error
-    return out
+    return save_picture(figure, out)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,12 +16,13 @@ from tests.fuzz import runner
 from tests.fuzz.guard import judge_refusal
 from tests.fuzz.kinds.kind import Kind
 
+ELSEWHERE = str(Path(tempfile.gettempdir(), "elsewhere"))
 DEEDS: dict[str, tuple[str, str]] = {
     "runs a program": ("import os; os.system('true')", "forbidden: os.system"),
     "starts a process": ("import subprocess; subprocess.run(['true'])", "forbidden: subprocess.Popen"),
     "reads elsewhere": ("open('/etc/passwd').read()", "forbidden: opens '/etc/passwd'"),
-    "writes elsewhere": ("open('/tmp/elsewhere', 'w')", "forbidden: opens '/tmp/elsewhere'"),
-    "removes elsewhere": ("import os; os.remove('/tmp/elsewhere')", "forbidden: os.remove"),
+    "writes elsewhere": (f"open({ELSEWHERE!r}, 'w')", f"forbidden: opens {ELSEWHERE!r}"),
+    "removes elsewhere": (f"import os; os.remove({ELSEWHERE!r})", "forbidden: os.remove"),
     "never ends": ("while True: pass", "TooLongError"),
     "takes all memory": ("bytearray(1 << 33)", "MemoryError"),
     "ends oddly": ("{}['a']", "KeyError: 'a'"),

@@ -3,24 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.disks import Ext4, UnavailableError, ext4, small_tmpfs
+from tests.logging.recorder_run import Run
 
 
 @pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 512 KiB; skips where mounting is not allowed."""
-    try:
-        with small_tmpfs(tmp_path / "disk", 512) as folder:
-            yield folder
-    except UnavailableError as reason:
-        pytest.skip(str(reason))
-
-
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Ext4]:
-    """An ext4 disk of 32 MiB that can be made to fail; skips where mounting is not allowed."""
-    try:
-        with ext4(tmp_path / "disk", tmp_path / "disk.img") as made:
-            yield made
-    except UnavailableError as reason:
-        pytest.skip(str(reason))
+def run(tmp_path: Path) -> Iterator[Run]:
+    """A recorder's surroundings: rings, journal and folder."""
+    folder = tmp_path / "rollouts"
+    folder.mkdir()
+    made = Run(folder, tmp_path)
+    yield made
+    made.close()

@@ -5,13 +5,11 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import h5py
 import numpy as np
-import pytest
 
 from onboard.configs.external_pose import UdpAddress
 from onboard.logging.convert import lowstate_journal
@@ -31,15 +29,6 @@ from tests.dds_domain import domain_id
 from tests.logging.recorder_run import START, TIMEOUT_S, Run, until
 
 __all__ = ["domain_id"]
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
-    folder = tmp_path / "rollouts"
-    folder.mkdir()
-    made = Run(folder, tmp_path)
-    yield made
-    made.close()
 
 
 def recorded_ticks(path: Path) -> list[int]:

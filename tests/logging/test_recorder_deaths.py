@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
@@ -39,15 +38,6 @@ sys.exit(recorder.main(sys.argv[1:]))
 """,
 )
 """A recorder that gets no further than into the midst of its conversion."""
-
-
-@pytest.fixture
-def run(tmp_path: Path) -> Iterator[Run]:
-    folder = tmp_path / "rollouts"
-    folder.mkdir()
-    made = Run(folder, tmp_path)
-    yield made
-    made.close()
 
 
 def ticks(path: Path) -> list[int]:

@@ -11,7 +11,7 @@ import onboard
 from onboard.analysis.fit.by_contact import PhaseFit
 from onboard.analysis.fit.contact_report import ContactReport, Networks, Which
 from onboard.analysis.fit.network_file import BOUND, joint_names, write_part
-from onboard.configs.errors import RolloutError
+from onboard.analysis.picture import save_picture
 from onboard.configs.robot import RobotConfig
 from onboard.policies.residual.contract import INVERT_A_MIN, Coefficients, Part, Phase, Provenance, Residual
 from onboard.policies.residual.network import CONTRACTION
@@ -103,13 +103,7 @@ def plot_phases(report: ContactReport, out: Path) -> Path:
         axes.set_ylabel("held out (deg RMS)", fontsize=8)
         axes.set_title(phase, loc="left", fontsize=9)
     grid[0].legend(loc="upper right", fontsize=8, ncols=4, frameon=False)
-    try:
-        figure.savefig(out, format="png")
-    except OSError as error:
-        raise RolloutError(
-            f"{out}: the plot can't be written ({error.strerror}); give --out elsewhere"
-        ) from error
-    return out
+    return save_picture(figure, out)
 
 
 def _coefficients(report: ContactReport, which: Which, phase: Phase) -> dict[str, Coefficients]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from onboard.analysis.fit.fit import Explained, Fit
 from onboard.analysis.fit.solve import Comparison, joint_rms_deg
 from onboard.analysis.fit.trajectory import Trajectory
-from onboard.configs.errors import RolloutError
+from onboard.analysis.picture import save_picture
 from onboard.configs.robot import RobotConfig
 
 SHOWN_S = 6.0
@@ -46,13 +46,7 @@ def plot_fit(fit: Fit, explained: Explained, robot: RobotConfig, out: Path) -> P
         x=0.01,
         ha="left",
     )
-    try:
-        figure.savefig(out, format="png")
-    except OSError as error:
-        raise RolloutError(
-            f"{out}: the plot can't be written ({error.strerror}); give --out elsewhere"
-        ) from error
-    return out
+    return save_picture(figure, out)
 
 
 def _joint(axes: Axes, trajectory: Trajectory, comparison: Comparison, joint: int, slot: int) -> None:
