@@ -275,11 +275,11 @@ def _latched(
         return _silent(core, inputs) if held_ns > config.conflict_damping_ns else core
     command = inputs.command
     stop = not inputs.corrupt and command is not None and int(command["kind"]) == Kind.STOP
-    if inputs.control_done and not (core.stopping or stop):
-        # Control died: the second of damping that ends every run begins now, limp or not.
-        return core._replace(state=GatewayState.DAMPING, since_ns=inputs.now_ns, stopping=True, armed=False)
-    if stop:
+    if (stop or inputs.control_done) and not core.stopping:
         core = core._replace(stopping=True)
+        if not stop or core.state is GatewayState.LIMP:
+            # Control died or the robot is limp: the second of damping that ends every run begins now.
+            return core._replace(state=GatewayState.DAMPING, since_ns=inputs.now_ns, armed=False)
     orphan = inputs.now_ns - inputs.parent_ns > config.parent_lost_ns
     enough_ns = config.orphan_damping_ns if orphan else config.stop_damping_ns
     if (core.stopping or orphan) and held_ns >= enough_ns:

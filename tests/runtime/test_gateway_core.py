@@ -215,6 +215,20 @@ def test_stop_after_controls_own_damping_counts_that_time() -> None:
     assert step(core, inputs(later, command=stop), CONFIG).state is GatewayState.DONE
 
 
+def test_a_limp_robot_is_damped_for_a_second_at_a_stop_in_order() -> None:
+    core = step(passing(), inputs(damps=1, limps=1), CONFIG)
+    core = step(core, inputs(NOW + MS, damps=1, limps=1, keys=LIMP), CONFIG)
+    assert core.state is GatewayState.LIMP
+    for at_ms, state in (
+        (5000, GatewayState.DAMPING),
+        (5999, GatewayState.DAMPING),
+        (6000, GatewayState.DONE),
+    ):
+        stop = command(3, kind=Kind.STOP, made_ns=NOW + 5000 * MS)
+        core = step(core, inputs(NOW + at_ms * MS, command=stop, damps=1, limps=1), CONFIG)
+        assert core.state is state
+
+
 @pytest.mark.parametrize("before", [GatewayState.DAMPING, GatewayState.LIMP])
 def test_when_control_is_gone_a_last_second_of_damping_begins(before: GatewayState) -> None:
     core = step(passing(), inputs(damps=1), CONFIG)
