@@ -139,6 +139,8 @@ class ResidualSlot:
         self._period_s = 1.0 / contract.rate_hz
         self._share = _lowpass_share(config.lowpass_hz, self._period_s)
         self._bound = None if config.bound_rad is None else np.float32(config.bound_rad)
+        # A correction whose length is below the bound has no element beyond it; 1 % for rounding.
+        self._surely_inside = 0.99 * float(self._bound or 0.0) ** 2
         self._filtered, self._applied, self._scratch = np.zeros((3, len(self.mask.slots)), np.float32)
         self._zero = np.zeros(len(self.mask.slots), np.float32)
         self.added: Float32Array = np.zeros(len(self.mask.driven), np.float32)
@@ -217,19 +219,21 @@ class ResidualSlot:
         self._unknown_s = 0.0
         if found.shape != self._filtered.shape:
             self._drop(f"{found.shape} values instead of {self._filtered.shape}")
-        elif not math.isfinite(found.dot(found)):
-            self._drop("not finite")
+            return
+        square = float(found.dot(found))
+        if math.isfinite(square):
+            self._bound_and_filter(found, square, passed_s)
         else:
-            self._bound_and_filter(found, passed_s)
+            self._drop("not finite")
 
     def _wait_for_contact(self, passed_s: float) -> None:
         self._unknown_s += passed_s
         if self._unknown_s > self.config.drop_on.contact_unknown_s - _HALF_S:
             self._drop("the contact is not known")
 
-    def _bound_and_filter(self, found: Float32Array, passed_s: float) -> None:
+    def _bound_and_filter(self, found: Float32Array, square: float, passed_s: float) -> None:
         bounded = False
-        if self._bound is not None:
+        if self._bound is not None and square > self._surely_inside:
             bounded = bool(np.maximum.reduce(np.abs(found, out=self._scratch)) > self._bound)
             if bounded:
                 np.minimum(found, self._bound, out=found)
