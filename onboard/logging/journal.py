@@ -238,7 +238,10 @@ def claimed(path: Path, patience_s: float = CLAIM_S) -> Iterator[None]:
         until = time.monotonic() + patience_s
         while not _locked(descriptor):
             if time.monotonic() > until:
-                raise RolloutError(f"{path}: a recorder is still at work on it; wait until its run has ended")
+                raise RolloutError(
+                    f"{path}: a recorder is still at work on it; when that has ended, give the file to "
+                    "onboard log recover"
+                )
             time.sleep(0.01)
         yield
     finally:

@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 
 from onboard.configs.errors import OnboardError
 
+GONE_S = 3.0
+"""A killed process that is still there then waits inside the kernel, as for a disk that gives no answer."""
+
 
 class Child:
     """One process in a session of its own, so that a terminal's signals reach the parent alone.
@@ -62,14 +65,16 @@ class Child:
                 self._process.wait(patience_s)
 
     def complaint(self) -> str:
-        """Last line that it wrote to standard error; call it once it has ended."""
+        """Last line that it wrote to standard error, once it has ended; before that, that it still runs."""
+        if self.exit_code is None:
+            return "it still runs"
         stream = self._process.stderr
         lines = stream.read().decode(errors="replace").strip().splitlines() if stream else []
         return lines[-1] if lines else f"it ended with {describe_exit(self.exit_code)}"
 
     def close(self) -> None:
-        """Kill it if it still runs and release the descriptors."""
-        self.kill()
+        """Kill it if it still runs and release the descriptors; what hangs in the kernel is left there."""
+        self.kill(GONE_S)
         if self._process.stderr:
             self._process.stderr.close()
         if self._pidfd >= 0:

@@ -25,7 +25,7 @@ from onboard.configs.events import Mode, names
 from onboard.logging.layout import SafetyFlag
 from onboard.runtime import realtime
 from onboard.runtime.assembly import Plan
-from onboard.runtime.children import Child
+from onboard.runtime.children import GONE_S, Child
 from onboard.runtime.console import Console
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.gateway_core import GatewayState, Reason
@@ -137,6 +137,7 @@ class Parent:
         self._recorder: Child | None = None
         self._taken_over_ns = 0
         self._silent_since_ns = 0
+        self._control_killed_ns = 0
         self._stop_asked_ns = 0
         self._hung_recorders: list[Child] = []
         self._recorder_restarts = 0
@@ -188,7 +189,7 @@ class Parent:
             self._say_rights()
             self.request("begin")
             self.started = True
-            while self._control is not None and self._control.exit_code is None:
+            while not self._control_is_gone():
                 self._cycle()
                 each_cycle(self)
                 time.sleep(PERIOD_S)
@@ -331,11 +332,24 @@ class Parent:
 
     def _watch_control(self, now: int) -> None:
         """A control process that no longer ticks is killed, so that the run ends."""
-        control, beat = self._control, int(self.status.control["heartbeat_ns"])
+        beat = int(self.status.control["heartbeat_ns"])
         hung = beat and now - beat > CONTROL_HUNG_S * 1e9 and not self.status.control["finished"]
-        if control is not None and control.exit_code is None and hung:
-            control.kill()
+        if hung and not self._control_killed_ns and not self._control_is_gone():
+            self._kill_control(now)
             self._fault(f"control hung: no tick for {CONTROL_HUNG_S:g} s; it was killed")
+
+    def _kill_control(self, now: int) -> None:
+        """Without waiting for its end: meanwhile the gateway must hear our heartbeat."""
+        assert self._control is not None
+        self._control.kill(KILLED_S)
+        self._control_killed_ns = now
+
+    def _control_is_gone(self) -> bool:
+        """It has ended, or was killed and what is left of it hangs in the kernel."""
+        if self._control is None or self._control.exit_code is not None:
+            return True
+        killed_ns = self._control_killed_ns
+        return killed_ns > 0 and time.monotonic_ns() - killed_ns > GONE_S * 1e9
 
     def _watch_recorder(self, now: int) -> None:
         """One that died or hangs is replaced; the successor finds in the ring what is not written yet."""
@@ -370,11 +384,11 @@ class Parent:
 
     def _watch_end(self, now: int) -> None:
         """A control process that does not follow a stop request is killed."""
-        if not self.stopping or self._control is None:
+        if not self.stopping or self._control_is_gone():
             return
         self._stop_asked_ns = self._stop_asked_ns or now
-        if now - self._stop_asked_ns > STOP_S * 1e9:
-            self._control.kill()
+        if now - self._stop_asked_ns > STOP_S * 1e9 and not self._control_killed_ns:
+            self._kill_control(now)
 
     def _end(self) -> None:
         """Control has ended, in order or not: see the others out."""
@@ -389,6 +403,15 @@ class Parent:
         self._cycle_until(self._quiet, 10.0)
         self.request("recorder_stop")
         self._cycle_until(self._recorded, CONVERT_S)
+        if not self._recorded():
+            self._give_up_recorder()
+
+    def _give_up_recorder(self) -> None:
+        """One that does not come to an end is killed; even that may have to wait for its disk."""
+        assert self._recorder is not None
+        self._recorder.kill(GONE_S)
+        stuck = ", but a disk that gives no answer holds it" if self._recorder.exit_code is None else ""
+        self._fault(f"the recorder had not closed the rollout after {CONVERT_S:g} s; it was killed{stuck}")
 
     def _cycle_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
         until = time.monotonic_ns() + int(timeout_s * 1e9)

@@ -1,9 +1,10 @@
-"""How the parent looks after its recorder: one that died or hangs is replaced, one that converts is not."""
+"""How the parent looks after recorder and control: who hangs or died is replaced or ended, not who works."""
 
 import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
 import numpy as np
@@ -12,12 +13,15 @@ import pytest
 from onboard.cli.run_options import run_config
 from onboard.configs.errors import OnboardError
 from onboard.logging.layout import blank_record, record_dtype
+from onboard.runtime import parent
 from onboard.runtime.assembly import make_plan
+from onboard.runtime.children import Child
 from onboard.runtime.console import Console
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.parent import RECORDER_HUNG_S, RECORDER_RESTARTS, START_S, Parent
-from onboard.runtime.ports import RECORDER, run_layout
+from onboard.runtime.ports import CONTROL, RECORDER, run_layout
 from onboard.runtime.shm import Shared
+from tests.disks import Ext4
 from tests.logging.synthetic import WALK
 from tests.runtime.flight import POLICY
 
@@ -108,3 +112,68 @@ def test_one_that_has_nothing_left_to_do_is_not_missed(watched: Watched) -> None
     os.kill(watched.pid, signal.SIGKILL)
     watched.watch(time.monotonic_ns() + 1000 * S)
     assert watched.parent.faults == []
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorder has a tenth of a second to close its rollout."""
+    monkeypatch.setattr(parent, "CONVERT_S", 0.1)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_one_that_never_closes_its_rollout_is_killed(watched: Watched) -> None:
+    watched.parent._end()
+    assert watched.parent._recorder is not None
+    assert watched.parent._recorder.exit_code == -signal.SIGKILL
+    assert watched.parent.faults[-1] == "the recorder had not closed the rollout after 0.1 s; it was killed"
+
+
+@pytest.fixture
+def writer(disk: Ext4) -> Iterator[list[str]]:
+    """Arguments of a process that its disk holds for ever: not even SIGKILL ends it."""
+    disk.freeze()
+    yield ["-c", f"open({str(disk.folder / 'x')!r}, 'w')"]
+    disk.thaw()
+
+
+@pytest.mark.usefixtures("hasty")
+def test_one_that_its_disk_holds_is_left_there(watched: Watched, disk: Ext4, writer: list[str]) -> None:
+    assert watched.parent._recorder is not None
+    watched.parent._recorder.close()
+    watched.parent._recorder_arguments = writer
+    watched.parent._recorder = stuck = watched.parent._start_recorder()
+    held(stuck)
+    watched.parent._end()
+    assert watched.parent.faults[-1].endswith("was killed, but a disk that gives no answer holds it")
+    stuck.close()  # comes back, although the process is still there
+    assert stuck.exit_code is None
+    disk.thaw()
+    assert stuck.wait(20.0)
+
+
+def test_a_control_that_its_disk_holds_is_waited_for_a_while(
+    watched: Watched, disk: Ext4, writer: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.parent._control = stuck = Child("control", writer)
+    held(stuck)
+    status, now = np.zeros((), CONTROL), time.monotonic_ns()
+    status["heartbeat_ns"] = now - 2 * S
+    watched.shared["control"].push(status)
+    watched.parent.status.read()
+    for _ in range(3):
+        watched.parent._watch_control(now)
+    assert watched.parent.faults == ["control hung: no tick for 1 s; it was killed"]
+    assert not watched.parent._control_is_gone()
+    monkeypatch.setattr(parent, "GONE_S", 0.0)
+    assert watched.parent._control_is_gone()
+    assert stuck.complaint() == "it still runs"
+    disk.thaw()
+    assert stuck.wait(20.0)
+
+
+def held(child: Child) -> None:
+    """Wait until a process can't be interrupted."""
+    until = time.monotonic() + 20.0
+    while Path(f"/proc/{child.pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "D":
+        assert time.monotonic() < until, "the disk does not hold it"
+        time.sleep(0.01)
