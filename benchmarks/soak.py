@@ -2,7 +2,7 @@
 
 A walk in lock-step on simulated time, then one on real DDS with every process of its own. Of each process
 the resident memory and the open descriptors are followed; every record that was handed over must be in
-the rollout.
+the rollout. With `--hogs` it walks beside programs that take every processor they get.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.false_trips import hogs
 from benchmarks.memory import MOST_PERCENT, Series, growth
 from benchmarks.soak_runs import Say, lock_step, real_time
 
@@ -88,18 +89,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.soak", description=__doc__)
     parser.add_argument("--lock-step-s", type=float, default=LOCK_STEP_S, help="simulated seconds; 0: none")
     parser.add_argument("--real-s", type=float, default=REAL_S, help="seconds on real DDS; 0: none")
+    parser.add_argument("--hogs", type=int, default=0, help="programs that take all the time they get")
     parser.add_argument("--json", type=Path, help="write the figures there too")
     parser.add_argument("--plot", type=Path, help="write a PNG of the memory over time")
     options = parser.parse_args()
     terminal = Console()
-    result, everyone = soak(options.lock_step_s, options.real_s, terminal.print)
+    with hogs(options.hogs):
+        result, everyone = soak(options.lock_step_s, options.real_s, terminal.print)
     terminal.print(show(result))
     for name, walk in result.items():
         terminal.print(
             f"{name.replace('_', ' ')}: {walk['handed_over']} records handed over, {walk['rows']} in the "
             f"rollout, {walk['lost']} lost; {walk['end']}: {'ok' if walk['ok'] else 'NOT ok'}"
         )
-    terminal.print(f"load {os.getloadavg()[0]:.1f}")
+        seen = ", ".join(walk["events"]) or "none"
+        terminal.print(f"ticks skipped: {walk.get('skipped_ticks', 0)}; safety events: {seen}")
+    terminal.print(f"{options.hogs} hogs, load {os.getloadavg()[0]:.1f}")
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     if options.plot and everyone:
