@@ -4,7 +4,6 @@ Left, over the whole run: modes and events, velocity, attitude, torque, timing. 
 measured position of the twelve leg joints over a few seconds in which the robot moved most.
 """
 
-import json
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,8 +16,7 @@ from matplotlib.figure import Figure, SubFigure
 from onboard.analysis.picture import save_picture
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Event, Mode
-from onboard.configs.loader import convert, parse_yaml
-from onboard.configs.robot import RobotConfig, load_robot
+from onboard.configs.robot import RobotConfig
 from onboard.logging.rollout import Rollout
 
 ZOOM_S = 4.0
@@ -74,7 +72,7 @@ def plot_rollout(path: Path, out: Path) -> Path:
     with Rollout(path) as rollout, matplotlib.rc_context(_STYLE):
         if len(rollout) < 2:
             raise RolloutError(f"{path}: has {len(rollout)} rows, nothing to draw")
-        figure = _draw(_Run(rollout, _robot(rollout), rollout.column("time_s"), rollout.column("mode")))
+        figure = _draw(_Run(rollout, rollout.robot, rollout.column("time_s"), rollout.column("mode")))
         return save_picture(figure, out)
 
 
@@ -238,17 +236,6 @@ def _mode_spans(run: _Run) -> list[tuple[float, float, int]]:
     """Stretches of one mode as (begin, end, mode), seconds."""
     edges = [0, *(np.flatnonzero(np.diff(run.mode.astype(np.int64))) + 1).tolist(), len(run.mode) - 1]
     return [(run.time_s[start], run.time_s[stop], int(run.mode[start])) for start, stop in pairwise(edges)]
-
-
-def _robot(rollout: Rollout) -> RobotConfig:
-    """The description that the run used, from the file; the shipped one of that name otherwise."""
-    text = json.loads(rollout.attributes.get("config", "{}")).get("robot")
-    where = f"{rollout.path}: its robot"
-    return (
-        convert(parse_yaml(text, where), RobotConfig, where)
-        if text
-        else load_robot(rollout.attributes["robot"])
-    )
 
 
 def _title(rollout: Rollout) -> str:

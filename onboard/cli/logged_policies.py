@@ -6,7 +6,6 @@ from pathlib import Path
 
 from onboard.configs.errors import ConfigError, OnboardError, RolloutError
 from onboard.configs.loader import convert, parse_yaml
-from onboard.configs.robot import load_robot
 from onboard.configs.run import PolicyChoice, RunConfig
 from onboard.logging.rollout import Rollout
 from onboard.policies.bundle import load_policy
@@ -20,9 +19,10 @@ def logged_config(rollout: Rollout) -> RunConfig:
     Raises:
         RolloutError: another version recorded it.
     """
-    texts = json.loads(str(rollout.attributes["config"]))
     try:
-        return convert(parse_yaml(texts.get("run", ""), "run"), RunConfig, f"{rollout.path}: config run")
+        return convert(
+            parse_yaml(rollout.config_text("run"), "run"), RunConfig, f"{rollout.path}: config run"
+        )
     except ConfigError as error:
         raise RolloutError(f"{error}; another version recorded it, use that one") from error
 
@@ -41,7 +41,7 @@ def logged_policies(
     Raises:
         OnboardError: one of them can't be loaded here.
     """
-    robot = load_robot(config.robot)
+    robot = rollout.robot
     if config.bench is not None and not policy:
         return {}
     choices = [PolicyChoice(config.policy, config.preset), *config.also]

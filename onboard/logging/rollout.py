@@ -12,6 +12,7 @@ with Rollout("20260808T120000Z_g1_29dof_walk_none.h5") as rollout:
 """
 
 import contextlib
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,8 +24,10 @@ from typing import Any, Literal
 import h5py
 import numpy as np
 
+from onboard.configs import loader
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Arm, Mode, Tier
+from onboard.configs.robot import RobotConfig, load_robot
 from onboard.configs.untrusted import DAMAGED
 from onboard.logging.convert import JOURNAL_SUFFIX, SCHEMA, convert
 from onboard.logging.frames import MAGIC
@@ -134,6 +137,24 @@ class Rollout:
 
     def __iter__(self) -> Iterator[RolloutRecord]:
         return self.records(0, len(self))
+
+    def config_text(self, name: str) -> str:
+        """One of the run's resolved configurations (`run`, `robot`, `safety` ...); "" where there is none."""
+        texts = json.loads(self.attributes.get("config", "{}"))
+        text = texts.get(name) if isinstance(texts, dict) else None
+        return text if isinstance(text, str) else ""
+
+    @property
+    def robot(self) -> RobotConfig:
+        """The robot's description as the run used it; the shipped one of its name where the file has none.
+
+        Raises:
+            ConfigError: it is not one that this version reads.
+        """
+        text, where = self.config_text("robot"), f"{self.path}: its robot"
+        if not text:
+            return load_robot(self.attributes["robot"])
+        return loader.convert(loader.parse_yaml(text, where), RobotConfig, where)
 
     @property
     def period_s(self) -> float:

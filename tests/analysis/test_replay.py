@@ -12,13 +12,16 @@ from onboard.analysis.replay import bring_to, replay
 from onboard.analysis.replay_sim import closed_loop, open_loop, stretch
 from onboard.analysis.replay_view import Window
 from onboard.cli.main import main
+from onboard.cli.run_options import run_config
 from onboard.configs.errors import LinkError, RolloutError
+from onboard.configs.loader import shipped
 from onboard.logging.rollout import Rollout
 from onboard.policies.estimators.provider import EXTERNAL, LEG_ODOMETRY
 from onboard.policies.policy import Policy
+from onboard.runtime.assembly import make_plan
 from tests.analysis.flown import write_flight, write_journal
 from tests.policies.models import ROBOT
-from tests.runtime.flight import Flight, plan
+from tests.runtime.flight import POLICY, Flight, plan
 from tests.runtime.watched import Watched, playground
 
 TICKS = 120
@@ -73,6 +76,19 @@ def test_what_came_from_outside_is_replayed_and_not_the_robots_own_estimate(tmp_
     assert found.unknown == 0
     assert found.obs.largest == 0.0
     assert found.holds
+
+
+def test_the_robots_description_is_that_of_the_run_whatever_became_of_its_file(tmp_path: Path) -> None:
+    description = tmp_path / "robot.yaml"
+    description.write_text(shipped("robots", "g1_29dof").read_text(encoding="utf-8"), encoding="utf-8")
+    config = run_config(policy=POLICY, gantry=True, robot=str(description))
+    plan()  # skips where the policy is not installed
+    path = write_flight(Flight(make_plan(config)).walk(ticks=20), tmp_path / "rollouts")
+    description.write_text("{ no: [longer, a robot", encoding="utf-8")
+    assert main(["log", "replay", str(path)]) == 0
+    assert main(["log", "verify", str(path)]) == 0
+    with Rollout(path) as rollout:
+        assert rollout.robot == ROBOT
 
 
 def test_one_changed_number_is_found_and_named(walk: Path, tmp_path: Path) -> None:

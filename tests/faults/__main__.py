@@ -51,8 +51,9 @@ def inject(name: str, fault: Fault) -> dict[str, Any]:
             near = lock_step.near_miss(fault) if fault.near else None
         except UnavailableError as reason:
             seen = Observed("unavailable", None, str(reason))
-        except AssertionError as error:
-            seen = Observed("failed", None, " / ".join(str(error).splitlines()[-LAST_LINES:]))
+        except Exception as error:  # whatever it was, the other rows are still to be seen
+            said = " / ".join(str(error).splitlines()[-LAST_LINES:])
+            seen = Observed("failed", None, said or type(error).__name__)
     return judge(name, fault, seen, near)
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Mode
+from onboard.configs.robot import load_robot
 from onboard.logging.convert import convert
 from onboard.logging.layout import DERIVED, JOINED, POLICY_FIELDS, ROW, SafetyFlag
 from onboard.logging.record import RolloutRecord
@@ -203,6 +204,19 @@ def test_an_attribute_of_another_kind_is_refused(
         h5.attrs[name] = value
     with pytest.raises(RolloutError, match=f"attributes that are not what a recorder writes: {name}"):
         Rollout(path, check=False)
+
+
+@pytest.mark.parametrize("config", ["[]", "{}", '{"robot": ""}', '{"robot": 3}'])
+def test_a_rollout_without_its_robot_has_the_shipped_one_of_that_name(
+    tmp_path: Path, file: Path, config: str
+) -> None:
+    path = tmp_path / "old.h5"
+    path.write_bytes(file.read_bytes())
+    with h5py.File(path, "r+") as h5:
+        h5.attrs["config"] = config
+    with Rollout(path, check=False) as rollout:
+        assert rollout.robot == load_robot("g1_29dof")
+        assert rollout.config_text("run") == ""
 
 
 @given(cut=st.none() | st.floats(0, 0.9999), at=st.floats(0, 1), bit=st.integers(0, 7))
