@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.soak_runs import course
+from benchmarks.stillness import Stillness, in_words, watched_cores
 from onboard.cli.sim_process import SimProcess
 from onboard.configs.events import Mode
 from onboard.logging.rollout import Rollout
@@ -50,6 +51,7 @@ class Walk(NamedTuple):
         events: every safety event.
         skipped: ticks that were left out.
         figures: values of each tick, by name.
+        stopped_ns: when it ended, CLOCK_MONOTONIC.
     """
 
     seconds: float
@@ -57,6 +59,7 @@ class Walk(NamedTuple):
     events: list[str]
     skipped: int
     figures: dict[str, np.ndarray]
+    stopped_ns: int = 0
 
 
 @contextlib.contextmanager
@@ -98,7 +101,8 @@ def _walk(run: RealRun, sim: SimProcess) -> Walk:
     begin = time.monotonic()
     while run.running and run.mode is Mode.POLICY:
         time.sleep(0.2)
-    seconds = time.monotonic() - begin if begun else 0.0
+    stopped_ns = time.monotonic_ns()
+    seconds = stopped_ns / 1e9 - begin if begun else 0.0
     code, result = run.end()
     whole = code == 0 and result.get("end") == "the script is over"
     trip = "" if whole else result.get("end") or run.errors().strip().rpartition("\n")[2] or "no word"
@@ -111,14 +115,18 @@ def _walk(run: RealRun, sim: SimProcess) -> Walk:
                 for name, (column, scale) in COLUMNS.items()
             }
             figures["tick_ms"] = rollout.column("stage_ns")[walking].sum(1, dtype=np.int64) / 1e6
-    return Walk(seconds, trip, result.get("events", []), int(result.get("skipped_ticks") or 0), figures)
+    skipped = int(result.get("skipped_ticks") or 0)
+    return Walk(seconds, trip, result.get("events", []), skipped, figures, stopped_ns)
 
 
-def series(minutes: float, options: Sequence[str], say: Any) -> list[Walk]:  # noqa: ANN401 - a print
-    """Walk for so long, anew after every trip."""
+def series(
+    minutes: float, options: Sequence[str], still: Stillness, say: Callable[[str], None]
+) -> list[Walk]:
+    """Walk for so long, anew after every trip; a trip also says whether the machine stood still before it."""
     walks: list[Walk] = []
     while (left := 60.0 * minutes - sum(each.seconds for each in walks)) > 1.0:
-        walks.append(walk(min(left, LONGEST_WALK_S), options))
+        each = walk(min(left, LONGEST_WALK_S), options)
+        walks.append(each._replace(trip=each.trip and each.trip + still.before(each.stopped_ns)))
         say(f"{walks[-1].seconds:.0f} s walked: {walks[-1].trip or 'to the end'}")
         if len(walks) >= ATTEMPTS and not any(each.seconds for each in walks[-ATTEMPTS:]):
             break
@@ -165,8 +173,9 @@ def main() -> int:
     options = parser.parse_args()
     terminal, load = Console(), os.getloadavg()[0]
     extra = ["--timing-set", "realtime=off"] if options.ordinary else []
-    with hogs(options.hogs):
-        result = judge(series(options.minutes, extra, terminal.print))
+    with hogs(options.hogs), watched_cores() as still:
+        result = judge(series(options.minutes, extra, still, terminal.print))
+        result["stood_still"] = still.account()
     result["machine"] = {
         "fifo": may_use_fifo() and not options.ordinary,
         "hogs": options.hogs,
@@ -178,6 +187,7 @@ def main() -> int:
         f"{result['seconds']:.0f} s walked, {len(result['trips'])} trips, {result['skipped_ticks']} ticks "
         f"skipped, events: {', '.join(result['events']) or 'none'}"
     )
+    terminal.print(in_words(result["stood_still"]))
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return 0 if result["ok"] and result["seconds"] > 0 else 1

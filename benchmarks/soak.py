@@ -19,6 +19,7 @@ from rich.table import Table
 from benchmarks.false_trips import hogs
 from benchmarks.memory import MOST_PERCENT, Series, growth
 from benchmarks.soak_runs import Say, lock_step, real_time
+from benchmarks.stillness import in_words, watched_cores
 
 LOCK_STEP_S, REAL_S = 7200.0, 1800.0
 
@@ -94,8 +95,11 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, help="write a PNG of the memory over time")
     options = parser.parse_args()
     terminal = Console()
-    with hogs(options.hogs):
+    with hogs(options.hogs), watched_cores() as still:
         result, everyone = soak(options.lock_step_s, options.real_s, terminal.print)
+        for walk in result.values():
+            walk["end"] += "" if walk["walked_through"] else still.before(walk.get("stopped_ns", 0))
+        stood = still.account()
     terminal.print(show(result))
     for name, walk in result.items():
         terminal.print(
@@ -104,9 +108,10 @@ def main() -> int:
         )
         seen = ", ".join(walk["events"]) or "none"
         terminal.print(f"ticks skipped: {walk.get('skipped_ticks', 0)}; safety events: {seen}")
-    terminal.print(f"{options.hogs} hogs, load {os.getloadavg()[0]:.1f}")
+    terminal.print(f"{in_words(stood)}; {options.hogs} hogs, load {os.getloadavg()[0]:.1f}")
     if options.json:
-        options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        text = json.dumps({**result, "stood_still": stood, "hogs": options.hogs}, indent=2)
+        options.json.write_text(text + "\n", encoding="utf-8")
     if options.plot and everyone:
         plot(everyone, options.plot)
     return 0 if result and all(walk["ok"] for walk in result.values()) else 1

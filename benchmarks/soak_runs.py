@@ -176,6 +176,7 @@ def watch(
             told = now
             say(f"real time: {now:.0f} s walked")
         time.sleep(max(0.25, seconds / SAMPLES))
+    stopped_ns = time.monotonic_ns()
     code, result = run.end()
     handed_over = shared["record"].head
     shared.close()
@@ -189,6 +190,7 @@ def watch(
         "exit_code": code,
         "events": result["events"],
         "skipped_ticks": result["skipped_ticks"],
+        "stopped_ns": stopped_ns,
         "walked_through": code == 0 and result["end"] in ("the script is over", "SIGINT"),
     }
 
