@@ -25,6 +25,9 @@ _JOINTS = ("dof", "dof_pos", "joint_pos")
 _RATE = ("fps", "framerate")
 """Names of the same thing in npz files and pickles; bodies' arrays begin with the root."""
 
+LARGEST = 1e6
+"""No position, angle or speed of a motion is larger, m, rad, rad/s: what is larger is damaged."""
+
 
 @dataclass(frozen=True)
 class RawMotion:
@@ -71,9 +74,10 @@ def read_motion(path: Path, motion: Motion, joints: Sequence[str]) -> RawMotion:
     widths = (raw.root_pos.shape[1:], raw.root_quat.shape[1:])
     if len({len(array) for array in arrays}) != 1 or widths != ((3,), (4,)):
         raise PolicyError(f"{path}: arrays of shapes {[array.shape for array in arrays]} are not one motion")
-    if len(raw.root_pos) < 2 or not all(np.isfinite(array).all() for array in arrays):
+    if len(raw.root_pos) < 2 or not all((np.abs(array) <= LARGEST).all() for array in arrays):
         raise PolicyError(
-            f"{path}: {len(raw.root_pos)} rows; expected at least two, and finite numbers throughout"
+            f"{path}: {len(raw.root_pos)} rows; expected at least two, and finite numbers throughout, "
+            f"none beyond {LARGEST:g}"
         )
     return raw
 
@@ -101,8 +105,18 @@ def _read_npz(path: Path, motion: Motion, joints: tuple[str, ...]) -> RawMotion:
         data: dict[str, Any] = {**read_npz(path)}
     except (OSError, ValueError) as error:
         raise PolicyError(f"{path}: can't be read as a motion ({error}); expected an .npz") from error
-    names = tuple(map(str, data["joint_names"].tolist())) if "joint_names" in data else joints
+    names = _names(path, data["joint_names"]) if "joint_names" in data else joints
     return _from_arrays(path, motion, data, names)
+
+
+def _names(path: Path, names: NDArray[Any]) -> tuple[str, ...]:
+    """Joint names of an npz, as text or as ASCII bytes."""
+    if names.ndim != 1 or names.dtype.kind not in "SU":
+        raise PolicyError(f"{path}: 'joint_names' is a {names.dtype} array of shape {names.shape}, not names")
+    try:
+        return tuple(names.astype(np.str_).tolist())
+    except UnicodeDecodeError as error:
+        raise PolicyError(f"{path}: 'joint_names' are no names ({error})") from error
 
 
 def _read_pickle(path: Path, motion: Motion, joints: tuple[str, ...]) -> RawMotion:
@@ -171,16 +185,24 @@ def _rate(path: Path, motion: Motion, in_file: Any) -> float:  # noqa: ANN401
         if stated is None:
             raise PolicyError(f"{path}: its frame rate is not stated; --set motion.rate_hz=30, or what it is")
         return stated
-    own = np.asarray(in_file)
-    if own.size != 1 or own.dtype.kind not in "fiu" or not own.item() > 0:
-        raise PolicyError(f"{path}: its frame rate is {in_file}, expected one positive number")
-    rate = float(own.item())
+    rate = _one_number(in_file)
+    if not rate > 0:
+        raise PolicyError(f"{path}: its frame rate is {str(in_file)[:80]}, expected one positive number")
     if stated is not None and abs(stated - rate) > 1e-3:
         raise PolicyError(
             f"{path}: its own frame rate is {rate:g} Hz, but motion.rate_hz is {stated:g}; --set "
             f"motion.rate_hz={rate:g} if the file is right"
         )
     return rate
+
+
+def _one_number(value: Any) -> float:  # noqa: ANN401
+    """Of a number or an array of one; NaN of anything else."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        return np.nan
+    return float(array.item()) if array.size == 1 and array.dtype.kind in "fiu" else np.nan
 
 
 _READERS: dict[str, Callable[[Path, Motion, tuple[str, ...]], RawMotion]] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from onboard.configs.errors import PolicyError
+from onboard.configs.errors import ConfigError, PolicyError
 from onboard.configs.robot import N_JOINTS, RobotConfig
 from onboard.policies.contract import Contract, EmbeddedMotion, Motion
 from onboard.policies.layout import terms_of
@@ -95,6 +95,8 @@ def _embedded(motion: Motion, embedded: EmbeddedMotion, model: Model, slots: lis
         return np.concatenate([session.outputs[name] for name in names]).astype(np.float32)
 
     rows = _all_frames(frame, model.path)
+    if not np.isfinite(rows).all():
+        raise PolicyError(f"{model.path}: its reference has numbers that are not finite")
     joint_pos, joint_vel, quats = np.split(rows, widths[:2], axis=1)
     anchor = quats[:, 4 * embedded.anchor_row :][:, :4].astype(np.float64)
     return MotionFrames(
@@ -131,7 +133,10 @@ def _from_file(
     path: Path, motion: Motion, raw: RawMotion, rate_hz: float, robot: RobotConfig
 ) -> MotionFrames:
     """A file's motion in SDK motor order at the control rate."""
-    slots = [robot.slot(joint) for joint in raw.joints]
+    try:
+        slots = [robot.slot(joint) for joint in raw.joints]
+    except ConfigError as error:
+        raise PolicyError(f"{path}: {error}") from error
     frames = (len(raw.root_pos) - 1) * rate_hz / raw.rate_hz
     if not 1 <= frames <= LONGEST:
         raise PolicyError(

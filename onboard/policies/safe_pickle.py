@@ -99,9 +99,7 @@ class _Reader(pickle._Unpickler):  # the C one can't be stopped at an array that
             self.stack[-1] = self._array(dict(state))
         elif isinstance(built, np.dtype):
             _plain(built)
-            if any(part is not None for part in state[2:5]):
-                raise _RefusedError("it has an array of records")
-            built.__setstate__(state)  # type: ignore[attr-defined]  # numpy's, not described
+            _set_byte_order(built, state)
         elif isinstance(built, np.ndarray):
             _version, shape, dtype, fortran, content = state
             checked: Any = (1, tuple(shape), _plain(dtype), bool(fortran), bytes(content))
@@ -159,6 +157,17 @@ def _plain(dtype: Any) -> np.dtype[Any]:  # noqa: ANN401
     if not isinstance(dtype, np.dtype) or dtype.kind not in KINDS:
         raise _RefusedError(f"it has an array of {dtype}")
     return dtype
+
+
+def _set_byte_order(dtype: np.dtype[Any], state: Any) -> None:  # noqa: ANN401
+    """Take the byte order alone from a type's pickled state: numpy trusts the rest of it blindly."""
+    _version, order, *parts = state
+    if any(part is not None for part in parts[:3]):
+        raise _RefusedError("it has an array of records")
+    if order not in {"<", ">", "=", "|"}:
+        raise _RefusedError(f"it has an array with the byte order {order!r:.20}")
+    own: Any = dtype.__reduce__()[2]
+    dtype.__setstate__((own[0], order, *own[2:]))  # type: ignore[attr-defined]  # numpy's, not described
 
 
 def _make_dtype(name: str, *_options: object) -> np.dtype[Any]:

@@ -256,6 +256,14 @@ EMBEDDED = {
 STILL = np.zeros(600)
 
 
+def test_an_embedded_reference_that_is_not_finite_is_refused(tmp_path: Path) -> None:
+    embedded_model(tmp_path / "policy.onnx", np.array([0.0, np.nan, 1.0]))
+    data = contract_data([{"terms": TERMS}], motion=EMBEDDED)
+    data["graphs"]["policy"]["inputs"]["time_step"] = {"carries": "motion_index"}
+    with pytest.raises(PolicyError, match="its reference has numbers that are not finite"):
+        load_policy(write_bundle(tmp_path, data), ROBOT)
+
+
 @pytest.mark.parametrize(
     "poses",
     [np.arange(float(frames)) for frames in (1, 2, 3, 8, 100, 777)]

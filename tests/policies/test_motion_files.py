@@ -135,13 +135,35 @@ def test_one_of_several_clips_is_chosen_by_name(tmp_path: Path) -> None:
         ({"root_rot": np.ones((30, 4)) / 2}, "are not one motion"),
         ({"root_rot": np.zeros(4)}, "'root_rot' is a float64 array of shape"),
         ({"dof": np.full((31, 23), np.nan)}, "finite numbers throughout"),
+        ({"dof": np.full((31, 23), 1e39)}, "finite numbers throughout, none beyond 1e\\+06"),
         ({"dof": None}, "'dof' is a object array"),
+        ({"fps": [[30], [1, 2]]}, "its frame rate is .* expected one positive number"),
     ],
 )
 def test_a_clip_that_is_none_is_refused(tmp_path: Path, change: dict[str, Any], expected: str) -> None:
     joblib.dump({"walk": clip() | change}, tmp_path / "m.pkl")
     with pytest.raises(PolicyError, match=expected):
         tracking_policy(tmp_path, PKL | {"joints": G1_23DOF})
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (np.float64(3.0), "'joint_names' is a float64 array of shape"),
+        (np.zeros((2, 2), "U3"), "'joint_names' is a <U3 array of shape"),
+        (np.array(["\xff".encode("latin1")] * 29), "'joint_names' are no names"),
+        (np.array(["elbow"] * 29), r"m\.npz: .* has no joint 'elbow'"),
+    ],
+)
+def test_names_of_joints_that_are_none_are_refused(tmp_path: Path, names: Any, expected: str) -> None:
+    np.savez(tmp_path / "m.npz", **waving(), joint_names=names)  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match=expected):
+        tracking_policy(tmp_path, NPZ)
+
+
+def test_names_of_joints_may_be_bytes(tmp_path: Path) -> None:
+    np.savez(tmp_path / "m.npz", **waving(), joint_names=np.array(JOINTS, "S"))  # type: ignore[arg-type]
+    assert tracking_policy(tmp_path, NPZ).bundle.motion_frames is not None
 
 
 def test_two_frame_rates_are_refused(tmp_path: Path) -> None:

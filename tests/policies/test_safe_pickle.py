@@ -142,3 +142,27 @@ def test_a_damaged_file_is_refused_or_read_and_never_more(
     path.write_bytes(content)
     with contextlib.suppress(PolicyError):
         read_pickle(path)
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ((3, "<", None, None, None, -1, -1, 0), None),
+        ((3, ">", None, None, None, 1 << 40, 1 << 40, 255), None),
+        ((3, "!", None, None, None, -1, -1, 0), "byte order '!'"),
+        ((3, ["<"], None, None, None, -1, -1, 0), "can't be read"),
+        ((3, "<", ("f8", (3,)), None, None, -1, -1, 0), "an array of records"),
+        ((3,), "can't be read"),
+        (7, "can't be read"),
+    ],
+)
+def test_of_the_state_of_a_type_its_byte_order_alone_is_taken(
+    tmp_path: Path, state: object, expected: str | None
+) -> None:
+    made = b"cnumpy\ndtype\nX\x02\x00\x00\x00f8\x89\x88\x87R"
+    (tmp_path / "m.pkl").write_bytes(b"\x80\x02" + made + pickle.dumps(state, 2)[2:-1] + b"b.")
+    if expected is not None:
+        with pytest.raises(PolicyError, match=expected):
+            read_pickle(tmp_path / "m.pkl")
+        return
+    assert read_pickle(tmp_path / "m.pkl").itemsize == 8
