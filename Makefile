@@ -49,7 +49,7 @@ delta-table: env  ## sticky ankles: linear, network, by-contact and physical del
 bench: env  ## cost of every stage beside the vendor's objects; ARGS="--json FILE"
 	$(BIN)/python -m benchmarks $(ARGS)
 
-bench-gateway: env  ## time from a process's death to damping, on real DDS; ARGS="--n 100 --json FILE"
+bench-gateway: env  ## time from a process's death to damping, on real DDS; ARGS="--n 100 --json FILE --resume"
 	$(BIN)/python -m benchmarks.gateway $(ARGS)
 
 odometry: env  ## contact and base velocity against the simulator's truth; needs the shared policies; ARGS="--json FILE"

@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,7 +26,9 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from benchmarks.reactions import Reaction, react, summarise
+from benchmarks.stillness import in_words, watched_cores
 from onboard.cli.sim_process import SimProcess
+from onboard.configs.errors import ConfigError
 from onboard.configs.events import Mode
 from onboard.runtime import idl
 from onboard.runtime.clock import wall_clock_ns
@@ -172,48 +174,94 @@ def table(rows: dict[str, dict[str, Any]]) -> Table:
 
 
 def measure(
-    names: list[str], n: int, seed: int, say: Callable[[str], None]
-) -> tuple[dict[str, dict[str, Any]], int]:
+    found: dict[str, list[Reaction]],
+    n: int,
+    seed: int,
+    say: Callable[[str], None],
+    keep: Callable[[int], None],
+) -> None:
     """Every kind `n` times, in turn, so that a busy minute does not fall on one kind alone.
 
-    Returns:
-        The figures by kind, and how many attempts were discarded.
+    Args:
+        found: by kind, what there is already; the rest is added.
+        n: of each kind.
+        seed: of the random moments.
+        say: takes a line for every repetition.
+        keep: called after every round with how many attempts were discarded so far.
     """
-    reactions: dict[str, list[Reaction]] = {name: [] for name in names}
     with walking_range(seed) as place:
-        for count in range(n):
-            for name in names:
+        for count in range(min(map(len, found.values())), n):
+            for name in [name for name, reactions in found.items() if len(reactions) <= count]:
                 reaction = place.repeat(KINDS[name])
                 if reaction is None:
                     say(f"{count + 1}/{n} {name}: did not come about in {ATTEMPTS} attempts")
                     continue
-                reactions[name].append(reaction)
+                found[name].append(reaction)
                 say(f"{count + 1}/{n} {name}: {reaction.ms:.1f} ms, sent after {reaction.sent_after}")
-        return {name: summarise(found) for name, found in reactions.items() if found}, place.discarded
+            keep(place.discarded)
+
+
+def read(path: Path | None, kinds: Sequence[str]) -> tuple[dict[str, list[Reaction]], list[dict[str, Any]]]:
+    """The repetitions of earlier sittings by kind, and what is known of these; nothing without a file.
+
+    Raises:
+        ConfigError: the file is none of this program's.
+    """
+    found: dict[str, list[Reaction]] = {name: [] for name in kinds}
+    if path is None or not path.exists():
+        return found, []
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for name in found.keys() & data.keys():
+            found[name] = [Reaction(float(ms), int(after)) for ms, after in data[name]["each"]]
+        return found, list(data["sittings"])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(f"{path}: not what --json of this program wrote ({error})") from error
 
 
 def main() -> int:
     """Entry of the program; 0 when every bound held."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=__doc__)
-    parser.add_argument("--n", type=int, default=5, help="repetitions per kind")
-    parser.add_argument("--json", type=Path, help="write the figures there too")
+    parser.add_argument("--n", type=int, default=5, help="repetitions per kind, about 12 s each")
+    parser.add_argument("--json", type=Path, help="write the figures there too, after every round")
+    parser.add_argument("--resume", action="store_true", help="go on with what the file of --json has")
     parser.add_argument("--seed", type=int, default=0, help="of the random moments")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     options = parser.parse_args()
     terminal = Console()
-    load = [os.getloadavg()[0]]
-    rows, discarded = measure(options.kinds, options.n, options.seed, terminal.print)
-    load.append(os.getloadavg()[0])
-    about = {"fifo": may_use_fifo(), "cores": os.cpu_count(), "load": load, "discarded": discarded}
-    terminal.print(table(rows))
-    rights = "granted" if about["fifo"] else "refused"
+    try:
+        found, sittings = read(options.json if options.resume else None, options.kinds)
+    except ConfigError as error:
+        parser.error(str(error))
+    began_load = os.getloadavg()[0]
+    sitting: dict[str, Any] = {"fifo": may_use_fifo(), "cores": os.cpu_count(), "discarded": 0}
+    sittings.append(sitting)
+
+    def rows() -> dict[str, dict[str, Any]]:
+        return {name: summarise(reactions) for name, reactions in found.items() if reactions}
+
+    def keep(discarded: int) -> None:
+        sitting["load"] = [began_load, os.getloadavg()[0]]
+        sitting["discarded"] = discarded
+        if options.json:
+            each = {name: {**row, "each": found[name]} for name, row in rows().items()}
+            options.json.write_text(json.dumps({**each, "sittings": sittings}, indent=1) + "\n")
+
+    seed = options.seed + sum(map(len, found.values()))
+    with watched_cores() as still:
+        measure(found, options.n, seed, terminal.print, keep)
+        sitting["stood_still"] = still.account()
+    keep(sitting["discarded"])
+    terminal.print(table(rows()))
+    terminal.print(in_words(sitting["stood_still"]))
+    loads = [load for each in sittings for load in each["load"]]
     terminal.print(
-        f"SCHED_FIFO {rights}, load {load[0]:.1f} to {load[1]:.1f}, {discarded} attempts discarded"
+        f"SCHED_FIFO {'granted' if all(each['fifo'] for each in sittings) else 'refused'}, load "
+        f"{min(loads):.1f} to {max(loads):.1f}, {sum(each['discarded'] for each in sittings)} attempts "
+        f"discarded, {len(sittings)} sittings"
     )
-    if options.json:
-        options.json.write_text(json.dumps({**rows, "machine": about}, indent=2) + "\n")
-    whole = all(name in rows and rows[name]["n"] == options.n for name in options.kinds)
-    return 0 if whole and all(judge(name, row) for name, row in rows.items()) else 1
+    whole = all(len(reactions) >= options.n for reactions in found.values())
+    return 0 if whole and all(judge(name, row) for name, row in rows().items()) else 1
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """Reaction times from made-up frames, and what follows when control hangs, on real DDS."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from benchmarks.gateway import FAULTY, FAULTY_RUN, KINDS, judge
+from benchmarks.gateway import FAULTY, FAULTY_RUN, KINDS, judge, read
 from benchmarks.reactions import Reaction, react, summarise
+from onboard.configs.errors import ConfigError
 from onboard.configs.events import Mode
 from onboard.logging.rollout import Rollout
 from tests.runtime.real_run import WALK, Frame, real_run
@@ -57,6 +59,23 @@ def test_one_late_or_wrong_command_spoils_a_kind() -> None:
     assert not judge("remote_stop", good)
     assert not judge("control_kill", summarise([Reaction(60.0, 0), Reaction(60.0, 1)]))
     assert not judge("gateway_stop", summarise([*[Reaction(60.0, 0)] * 500, Reaction(151.0, 0)]))
+
+
+def test_a_measurement_goes_on_with_what_its_file_has(tmp_path: Path) -> None:
+    path = tmp_path / "reactions.json"
+    kinds = ["gateway_kill", "parent_kill"]
+    assert read(path, kinds) == ({"gateway_kill": [], "parent_kill": []}, [])
+    row = {**summarise([Reaction(30.5, 0)]), "each": [Reaction(30.5, 0)]}
+    path.write_text(
+        json.dumps({"gateway_kill": row, "control_kill": row, "sittings": [{"load": [0.1, 0.2]}]})
+    )
+    found, sittings = read(path, kinds)
+    assert found == {"gateway_kill": [Reaction(30.5, 0)], "parent_kill": []}
+    assert sittings == [{"load": [0.1, 0.2]}]
+    for other in ("{", "[]", '{"gateway_kill": {"n": 3}}'):
+        path.write_text(other)
+        with pytest.raises(ConfigError, match=r"reactions\.json: not what --json"):
+            read(path, kinds)
 
 
 @pytest.mark.slow
