@@ -79,11 +79,16 @@ def inspect_model(path: Path) -> ModelInfo:
     """
     external_files(path)
     session = _open(path, optimise=False)
-    return ModelInfo(
-        inputs={node.name: _port(path, node) for node in session.get_inputs()},
-        outputs={node.name: _port(path, node) for node in session.get_outputs()},
-        metadata=dict(session.get_modelmeta().custom_metadata_map),
-    )
+    try:
+        return ModelInfo(
+            inputs={node.name: _port(path, node) for node in session.get_inputs()},
+            outputs={node.name: _port(path, node) for node in session.get_outputs()},
+            metadata=dict(session.get_modelmeta().custom_metadata_map),
+        )
+    except UnicodeDecodeError as error:
+        raise PolicyError(
+            f"{path}: has a name or metadata that is no text ({error}); export it again"
+        ) from error
 
 
 class OnnxSession:

@@ -121,6 +121,17 @@ def test_an_input_of_huge_size_is_refused_before_it_is_made(tmp_path: Path) -> N
         inspect_model(save_graph(tmp_path / "m.onnx", graph))
 
 
+@pytest.mark.parametrize("name", [b"actions", b"obs"])
+def test_a_graph_with_a_name_that_is_no_text_is_refused(tmp_path: Path, name: bytes) -> None:
+    path = tmp_path / "m.onnx"
+    zeros_model(path, 96, 29)
+    content = path.read_bytes()
+    assert name in content
+    path.write_bytes(content.replace(name, b"\x80" + name[1:]))
+    with pytest.raises(PolicyError, match=r"m\.onnx: .*(no text|export it again)"):
+        inspect_model(path)
+
+
 def test_a_pickle_whose_key_takes_for_ever_to_hash_is_refused(tmp_path: Path) -> None:
     nested = b"K\x01" + b"2\x86" * 60
     (tmp_path / "m.pkl").write_bytes(b"\x80\x04}(" + nested + b"K\x01u.")

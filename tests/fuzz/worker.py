@@ -9,6 +9,7 @@ import json
 import shutil
 import struct
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -110,8 +111,10 @@ class Work:
 def replay(kind: Kind, folder: Path) -> str:
     """Read a case that was kept: what came of it, in a line."""
     guard = Guard(folder)
+    tempfile.tempdir = str(folder)
     try:
-        accepted, wrong = guard.run(kind.read, kind.where)
+        where = None if kind.where == f"/{CASE}" else kind.where  # the folder has another name by now
+        accepted, wrong = guard.run(kind.read, where)
         return wrong or ("accepted" if accepted else _refusal(kind, folder))
     except OnboardError as error:
         return str(error)
@@ -132,6 +135,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     folder = Path(place)
     guard = Guard(folder / CASE)
+    tempfile.tempdir = str(folder / CASE)  # a journal is recovered into a temporary folder
     for name, count in json.loads(wanted).items():
         Work(KINDS[name], guard, folder).run(count, int(number))
 

@@ -24,6 +24,8 @@ from onboard.logging.rollout import Rollout
 PERIOD_S = 0.02
 """Of the control grid on which the delta is recomputed; other logs are brought to it."""
 SHORTEST_S = 1.0
+GAP_S = 0.1
+"""Between two rows of another tool's log; over a longer one nothing is interpolated."""
 
 _OPTIONAL = {"contact": (2, -1.0), "base_velocity": (3, np.nan)}
 """Columns that a log may lack: width, and what stands for unknown."""
@@ -146,7 +148,8 @@ def _npz_pieces(path: Path, robot: RobotConfig) -> Iterator[_Piece]:
     if not all(np.isfinite(columns[name]).all() for name in ("t", *_SHAPES)):
         raise RolloutError(f"{path}: holds numbers that are not finite; cut those rows out")
     kp, kd = (_gains_by_row(path, name, data.get(name), rows) for name in ("kp", "kd"))
-    yield _on_grid(_Piece(path.stem, columns, kp, kd))
+    for piece in _unbroken(_Piece(path.stem, columns, kp, kd)):
+        yield _on_grid(piece)
 
 
 def _gains_by_row(
@@ -170,10 +173,21 @@ def _load_npz(path: Path) -> dict[str, NDArray[np.generic]]:
         raise RolloutError(f"{path}: not an npz of plain arrays ({error})") from error
 
 
-def _on_grid(piece: _Piece) -> _Piece:
-    """Bring a log of another rate to the control grid: states interpolated, targets held."""
+def _unbroken(piece: _Piece) -> Iterator[_Piece]:
+    """Cut where rows are missing; what is shorter than a second is left out."""
     t = piece.columns["t"]
-    if abs(float(np.median(np.diff(t))) / PERIOD_S - 1) < 0.25:
+    edges = [0, *(np.flatnonzero(np.diff(t) > GAP_S) + 1).tolist(), len(t)]
+    for first, last in itertools.pairwise(edges):
+        if t[last - 1] - t[first] >= SHORTEST_S - PERIOD_S:
+            columns = {name: column[first:last] for name, column in piece.columns.items()}
+            name = piece.name if len(edges) == 2 else f"{piece.name} from {t[first] - t[0]:.2f} s"
+            yield _Piece(name, columns, piece.kp[first:last], piece.kd[first:last])
+
+
+def _on_grid(piece: _Piece) -> _Piece:
+    """Bring a log of another or uneven rate to the control grid: states interpolated, targets held."""
+    t = piece.columns["t"]
+    if (np.abs(np.diff(t) / PERIOD_S - 1) < 0.25).all():
         return piece
     grid = np.arange(t[0], t[-1], PERIOD_S)
     held = np.searchsorted(t, grid, side="right") - 1

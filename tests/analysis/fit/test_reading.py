@@ -34,6 +34,27 @@ def test_a_log_at_another_rate_is_brought_to_the_control_grid(
     np.testing.assert_allclose(found.q, weak[0]["q"])
 
 
+def test_a_log_is_cut_where_rows_are_missing_and_nothing_is_made_up_between(
+    tmp_path: Path, weak: tuple[Arrays, Arrays]
+) -> None:
+    rows = len(weak[0]["t"])
+    late = {**weak[0], "t": weak[0]["t"] + 1e9 * (np.arange(rows) >= rows // 2)}
+    first, second = read_trajectories(write(tmp_path / "late.npz", late), ROBOT)
+    assert (first.rows, second.rows) == (rows // 2, rows - rows // 2)
+    np.testing.assert_array_equal(second.q, weak[0]["q"][rows // 2 :])
+    short = {**weak[0], "t": weak[0]["t"] + 1e9 * (np.arange(rows) // 40)}
+    with pytest.raises(RolloutError, match="no stretch of 1 s"):
+        read_trajectories(write(tmp_path / "short.npz", short), ROBOT)
+
+
+def test_a_row_that_is_missing_shifts_nothing(tmp_path: Path, weak: tuple[Arrays, Arrays]) -> None:
+    kept = np.arange(len(weak[0]["t"])) != 30
+    holed = {name: values[kept] if len(values) == len(kept) else values for name, values in weak[0].items()}
+    (found,) = read_trajectories(write(tmp_path / "holed.npz", holed), ROBOT)
+    assert np.diff(found.t_s) == pytest.approx(0.02)
+    np.testing.assert_allclose(found.q[31:], weak[0]["q"][31 : 31 + len(found.q[31:])], atol=1e-9)
+
+
 def test_stretches_are_cut_where_gains_change(tmp_path: Path, weak: tuple[Arrays, Arrays]) -> None:
     kp = np.tile(weak[0]["kp"], (100, 1))
     kp[:20] *= np.linspace(0, 0.9, 20)[:, None]
