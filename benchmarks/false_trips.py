@@ -31,7 +31,7 @@ from onboard.logging.rollout import Rollout
 from onboard.runtime.dds import DdsDomain
 from onboard.runtime.free_domain import free_domain_id
 from onboard.runtime.realtime import may_use_fifo
-from tests.runtime.real_run import RealRun, Tap
+from tests.runtime.real_run import PATIENCE_S, RealRun, Tap
 
 HOG = "while True: pass"
 LONGEST_WALK_S = 600.0
@@ -103,7 +103,7 @@ def _walk(run: RealRun, sim: SimProcess) -> Walk:
         time.sleep(0.2)
     stopped_ns = time.monotonic_ns()
     seconds = stopped_ns / 1e9 - begin if begun else 0.0
-    code, result = run.end()
+    code, result = run.end(PATIENCE_S + seconds)
     whole = code == 0 and result.get("end") == "the script is over"
     trip = "" if whole else result.get("end") or run.errors().strip().rpartition("\n")[2] or "no word"
     figures: dict[str, np.ndarray] = {}

@@ -32,7 +32,7 @@ from onboard.runtime.shm import Shared, default_folder
 from onboard.runtime.watch import NoWatch
 from onboard.sim.robot import SimRobot
 from onboard.sim.sim_link import LockStepClock, SimLink
-from tests.runtime.real_run import RealRun, Tap
+from tests.runtime.real_run import PATIENCE_S, RealRun, Tap
 
 POLICY = "holosoma_loco_ppo"
 EXPIRY_MS = 50.0
@@ -177,7 +177,7 @@ def watch(
             say(f"real time: {now:.0f} s walked")
         time.sleep(max(0.25, seconds / SAMPLES))
     stopped_ns = time.monotonic_ns()
-    code, result = run.end()
+    code, result = run.end(PATIENCE_S + seconds)
     handed_over = shared["record"].head
     shared.close()
     if result.get("rollout") is None:

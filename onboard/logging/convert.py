@@ -11,7 +11,7 @@ import numpy as np
 
 from onboard.configs.errors import RolloutError
 from onboard.configs.events import Arm, Event, Mode, Tier
-from onboard.logging.hdf5 import write_whole
+from onboard.logging.hdf5 import Tell, silent, write_whole
 from onboard.logging.layout import (
     DERIVED,
     JOINED,
@@ -85,7 +85,7 @@ class Rows:
         return columns[0] if len(columns) == 1 else np.concatenate(columns)
 
 
-def convert(journal: Path, folder: Path | None = None) -> Path:
+def convert(journal: Path, folder: Path | None = None, tell: Tell = silent) -> Path:
     """Write the rollout file of a journal, whole or broken; the journal stays.
 
     Doing it again gives the same file again. Where the run was not closed in order and its shared memory
@@ -94,6 +94,7 @@ def convert(journal: Path, folder: Path | None = None) -> Path:
     Args:
         journal: of a run that has ended, in whatever way.
         folder: where to; beside the journal by default.
+        tell: called now and then while the file is written.
 
     Raises:
         RolloutError: not a journal, or no room for the rollout.
@@ -110,7 +111,7 @@ def convert(journal: Path, folder: Path | None = None) -> Path:
     stream = _read_stream(lowstate_journal(journal))
     target = rollout_path(journal, folder)
     retry = f"make room, then: onboard log recover {journal} --out DIR"
-    write_rollout(target, info, found, rows, stream, retry)
+    write_rollout(target, info, found, rows, stream, retry, tell)
     return target
 
 
@@ -152,7 +153,13 @@ def _check_widths(journal: Path, info: RunInfo, dtype: np.dtype) -> None:
 
 
 def write_rollout(
-    target: Path, info: RunInfo, found: Scan, rows: Rows, stream: Stream | None, retry: str
+    target: Path,
+    info: RunInfo,
+    found: Scan,
+    rows: Rows,
+    stream: Stream | None,
+    retry: str,
+    tell: Tell = silent,
 ) -> None:
     """Write the rollout file of rows in memory.
 
@@ -163,6 +170,7 @@ def write_rollout(
         rows: of the type `layout.journal_dtype`.
         stream: the full-rate stream, or None.
         retry: what to do on a full disk, for the message.
+        tell: called now and then while the file is written.
 
     Raises:
         RolloutError: no room, or the disk refuses.
@@ -183,7 +191,7 @@ def write_rollout(
         + 16 * len(rows)
         + 2 * found.header.size
     )
-    write_whole(target, size, fill, retry)
+    write_whole(target, size, fill, retry, tell)
 
 
 def rollout_path(journal: Path, folder: Path | None = None) -> Path:

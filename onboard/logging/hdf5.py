@@ -27,9 +27,16 @@ MARGIN_BYTES = 256 << 10
 USER_BLOCK = 512
 """Bytes before HDF5's own first byte, where any HDF5 reader finds it."""
 
+Tell = Callable[[], None]
+"""Hears that the work goes on."""
+
 _SEAL = struct.Struct("<8sQI")
 _MAGIC = b"ONBDROL1"
 _BLOCK = 1 << 20
+
+
+def silent() -> None:
+    """Nobody wants to hear."""
 
 
 class QuietFile(io.FileIO):
@@ -37,18 +44,25 @@ class QuietFile(io.FileIO):
 
     The reserved room does not show: the file ends where the last write did.
 
+    Args:
+        path: of the file.
+        reserve_bytes: room to reserve.
+        tell: called with every step of the work.
+
     Attributes:
         error: the first failure.
     """
 
-    def __init__(self, path: Path, reserve_bytes: int) -> None:
+    def __init__(self, path: Path, reserve_bytes: int, tell: Tell) -> None:
         super().__init__(path, "w+")
+        self._tell = tell
         self.error: OSError | None = None
         self._end = 0
         os.posix_fallocate(self.fileno(), 0, reserve_bytes)
 
     def write(self, data: object) -> int:
         """Write all of `data`, or remember why not."""
+        self._tell()
         view = memoryview(data).cast("B")  # type: ignore[arg-type]
         done = 0
         try:
@@ -76,13 +90,15 @@ class QuietFile(io.FileIO):
 
     def seal(self) -> None:
         """Put size and checksum before HDF5's part, and wait for the disk. Raises OSError."""
-        size, crc = _checksum(self)
+        size, crc = _checksum(self, self._tell)
         self.seek(0)
         super().write(_SEAL.pack(_MAGIC, size, crc) + b" onboard rollout; HDF5 begins at byte 512\n")
         os.fsync(self.fileno())
 
 
-def write_whole(target: Path, data_bytes: int, fill: Callable[[h5py.File], None], retry: str) -> None:
+def write_whole(
+    target: Path, data_bytes: int, fill: Callable[[h5py.File], None], retry: str, tell: Tell = silent
+) -> None:
     """Make `target` appear complete and durable, or not at all.
 
     Args:
@@ -90,6 +106,7 @@ def write_whole(target: Path, data_bytes: int, fill: Callable[[h5py.File], None]
         data_bytes: size of what `fill` will store.
         fill: stores it.
         retry: what to do on a full disk, for the message.
+        tell: called with every step of the work.
 
     Raises:
         RolloutError: too little room, or the disk refuses.
@@ -103,7 +120,7 @@ def write_whole(target: Path, data_bytes: int, fill: Callable[[h5py.File], None]
             raise RolloutError(
                 f"{target.parent}: {free >> 20} MB free, {target.name} needs {(need >> 20) + 1} MB; {retry}"
             )
-        with QuietFile(aside, need) as file:
+        with QuietFile(aside, need, tell) as file:
             with h5py.File(file, "w", userblock_size=USER_BLOCK) as h5:
                 fill(h5)
             file.give_back()
@@ -146,11 +163,12 @@ def check_seal(path: Path, contents: bool = True) -> None:
         )
 
 
-def _checksum(file: io.FileIO) -> tuple[int, int]:
+def _checksum(file: io.FileIO, tell: Tell = silent) -> tuple[int, int]:
     """Size and CRC32 of what follows the user block. Raises OSError."""
     file.seek(USER_BLOCK)
     size = crc = 0
     while block := file.read(_BLOCK):
+        tell()
         size += len(block)
         crc = zlib.crc32(block, crc)
     return size, crc

@@ -179,6 +179,10 @@ class Recorder:
         self._shared[ring].latest(status)
         return _text(status["rights"])
 
+    def beat(self) -> None:
+        """Give a sign of life."""
+        self._report(time.monotonic_ns())
+
     def closed(self) -> None:
         """Tell the others that nothing is left to do."""
         self._status["closed"] = 1
@@ -275,7 +279,8 @@ def _serve(options: argparse.Namespace, estimator: Estimator | None) -> int:
         if backlog is not None:
             backlog.journal.finish({})
         whole = journal.finish(recorder.facts())
-        code = _convert(options.journal)
+        realtime.yield_no_longer()
+        code = _convert(options.journal, recorder.beat)
         recorder.closed()
         if recorder.parent_lost and whole:
             shared.unlink()  # nobody is left who would clean up, and nothing in it is still needed
@@ -325,10 +330,10 @@ def _open_stream(journal: Path) -> Journal:
     return Journal(path)
 
 
-def _convert(journal: Path) -> int:
-    """Make the rollout file; the journal goes once it is there."""
+def _convert(journal: Path, beat: Callable[[], None]) -> int:
+    """Make the rollout file, with a sign of life at every step; the journal goes once it is there."""
     try:
-        convert(journal)
+        convert(journal, tell=beat)
     except RolloutError as error:
         sys.stderr.write(f"{error}\n")
         return EXIT_NOT_CONVERTED

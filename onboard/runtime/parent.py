@@ -41,6 +41,9 @@ START_S = 20.0
 STOP_S = 15.0
 """Settle 3 s, hold 1 s, damp 1 s, and room."""
 CONVERT_S = 120.0
+"""Without a sign of life for so long while it closes and converts, the recorder is given up."""
+CONVERT_SAID_S = 3.0
+"""When that takes longer the operator is told."""
 CONTROL_HUNG_S = 1.0
 """Without a tick for so long control is killed; the gateway has damped long before."""
 RECORDER_HUNG_S = 10.0
@@ -402,16 +405,30 @@ class Parent:
         self._operator["end_reason"] = self.end_reason().encode()[:160]
         self._cycle_until(self._quiet, 10.0)
         self.request("recorder_stop")
-        self._cycle_until(self._recorded, CONVERT_S)
-        if not self._recorded():
-            self._give_up_recorder()
+        self._see_recorder_out()
+
+    def _see_recorder_out(self) -> None:
+        """Until it has closed and converted, however long that takes, as long as it gets on."""
+        asked_ns = alive_ns = time.monotonic_ns()
+        said = False
+        while not self._recorded():
+            now = time.monotonic_ns()
+            alive_ns = max(alive_ns, int(self.status.recorder["heartbeat_ns"]))
+            if now - alive_ns > CONVERT_S * 1e9:
+                self._give_up_recorder()
+                return
+            if not said and now - asked_ns > CONVERT_SAID_S * 1e9:
+                said = True
+                self._say("the rollout is being written")
+            self._cycle()
+            time.sleep(PERIOD_S)
 
     def _give_up_recorder(self) -> None:
-        """One that does not come to an end is killed; even that may have to wait for its disk."""
+        """One that does not get on is killed; even that may have to wait for its disk."""
         assert self._recorder is not None
         self._recorder.kill(GONE_S)
         stuck = ", but a disk that gives no answer holds it" if self._recorder.exit_code is None else ""
-        self._fault(f"the recorder had not closed the rollout after {CONVERT_S:g} s; it was killed{stuck}")
+        self._fault(f"the recorder got no further with the rollout for {CONVERT_S:g} s; it was killed{stuck}")
 
     def _cycle_until(self, condition: Callable[[], bool], timeout_s: float) -> None:
         until = time.monotonic_ns() + int(timeout_s * 1e9)

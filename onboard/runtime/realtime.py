@@ -69,6 +69,12 @@ def yield_to_others(nice: int) -> None:
         os.nice(nice)
 
 
+def yield_no_longer() -> None:
+    """As patient as any other process again, where the system allows that (to root, or by RLIMIT_NICE)."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
 @contextlib.contextmanager
 def parent_rights(wanted: bool) -> Iterator[None]:
     """SCHED_FIFO for this process while the context lasts; its children and new threads start without it."""

@@ -83,7 +83,7 @@ class MadeUpRun:
     def tell(self, line: str) -> None:
         self.told.append(line)
 
-    def end(self) -> tuple[int, dict[str, object]]:
+    def end(self, patience_s: float) -> tuple[int, dict[str, object]]:
         self.shared.unlink()
         return 0, {
             "rollout": str(self._rollout),

@@ -10,6 +10,7 @@ import resource
 import signal
 import sys
 import sysconfig
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -91,11 +92,13 @@ class Guard:
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, CPU_S)
+        tempfile.tempdir = self._folder  # a journal is recovered into a temporary folder
         self._on = True
         try:
             yield
         finally:
             self._on = False
+            tempfile.tempdir = None
             signal.setitimer(signal.ITIMER_PROF, 0)
 
     def _late(self, _number: int, _frame: FrameType | None) -> None:

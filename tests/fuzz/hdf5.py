@@ -19,6 +19,9 @@ VALUES: tuple[Any, ...] = (
 )
 TYPES = ("f8", "i1", "S4", ">f4", "f4,i4", "u8", "?")
 
+MOST_ROWS = 4096
+"""Of what is put in the place of a dataset, which may have been made a huge one before."""
+
 Spoil = tuple[str, int, int]
 
 
@@ -135,7 +138,7 @@ def _attribute(h5: h5py.File, path: str, value: int) -> None:
 
 def _rows(h5: h5py.File, path: str) -> int:
     found = h5.get(path)
-    return int(found.shape[0]) if isinstance(found, h5py.Dataset) and found.shape else 5
+    return min(int(found.shape[0]), MOST_ROWS) if isinstance(found, h5py.Dataset) and found.shape else 5
 
 
 def _set(h5: h5py.File, path: str, values: np.ndarray) -> None:

@@ -163,7 +163,7 @@ def _near(holder: Any, key: Any, value: int, _root: list[Any]) -> None:
     elif isinstance(found, int | float):
         holder[key] = found * (0, -1, 0.5, 2, 1000, 1e9, 1.0)[value % 7]
     elif isinstance(found, str):
-        holder[key] = (found + "x", found[:-1], found.upper(), found * 40, f"../{found}")[value % 5]
+        holder[key] = (found + "x", found[:-1], found.upper(), found[:1000] * 40, f"../{found}")[value % 5]
     elif isinstance(found, list):
         holder[key] = (found[:-1], found * 2, found[::-1], found[:1], [*found, None])[value % 5]
     elif isinstance(found, dict) and found:

@@ -1,6 +1,7 @@
 """Starts workers, follows their tallies, and turns a dead or stuck one into a failure."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from tests.fuzz.worker import CASE, TALLY
 
 MOST_FAILURES = 20
 """Of one kind; then it is left."""
+ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(: |$)")
+"""Of a traceback the line that names the exception; hypothesis adds a note behind it."""
 STUCK_S = 120.0
 """A worker whose tally stands still for so long is stuck in native code; case and start both fit in."""
 LOOK_S = 0.1
@@ -137,7 +140,7 @@ def _follow(
     if worker.returncode == 0:
         return None
     text = said.read_text(errors="replace").strip()
-    error = next((line for line in reversed(text.splitlines()) if line[:1].isalpha() and ": " in line), text)
+    error = next((line for line in reversed(text.splitlines()) if ERROR_LINE.match(line)), text[-600:])
     if worker.returncode > 0:
         raise RuntimeError(f"the worker itself failed, while making cases or before: {error}")
     return f"ended by signal {-worker.returncode}: {text[-600:]}"

@@ -9,7 +9,6 @@ import json
 import shutil
 import struct
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 
@@ -111,7 +110,6 @@ class Work:
 def replay(kind: Kind, folder: Path) -> str:
     """Read a case that was kept: what came of it, in a line."""
     guard = Guard(folder)
-    tempfile.tempdir = str(folder)
     try:
         where = None if kind.where == f"/{CASE}" else kind.where  # the folder has another name by now
         accepted, wrong = guard.run(kind.read, where)
@@ -135,7 +133,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     folder = Path(place)
     guard = Guard(folder / CASE)
-    tempfile.tempdir = str(folder / CASE)  # a journal is recovered into a temporary folder
     for name, count in json.loads(wanted).items():
         Work(KINDS[name], guard, folder).run(count, int(number))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from onboard.configs.errors import RolloutError
 from onboard.logging.convert import convert, lowstate_journal, rollout_path
-from onboard.logging.hdf5 import QuietFile
+from onboard.logging.hdf5 import QuietFile, silent
 from onboard.logging.journal import Journal, create_journal
 from onboard.logging.layout import JOINED, LOWSTATE, ROW, lowstate_dtype
 from tests.logging.synthetic import WALK, info, journal, rows
@@ -179,7 +179,7 @@ except RolloutError as error:
 
 
 def test_quiet_file_keeps_the_first_error_for_the_end(tiny_disk: Path) -> None:
-    with QuietFile(tiny_disk / "file", 100_000) as file:
+    with QuietFile(tiny_disk / "file", 100_000, silent) as file:
         assert file.seek(0, os.SEEK_END) == 0, "reserved room does not show"
         assert file.write(bytes(1 << 20)) == 1 << 20
         with pytest.raises(OSError, match="No space left"):
@@ -193,3 +193,9 @@ def test_journal_of_something_else_is_refused(tmp_path: Path) -> None:
     create_journal(tmp_path / "b.journal", lowstate_dtype(), msgspec.to_builtins(info()))
     with pytest.raises(RolloutError, match="its rows have no"):
         convert(tmp_path / "b.journal")
+
+
+def test_every_step_of_the_work_is_told(tmp_path: Path) -> None:
+    steps: list[int] = []
+    convert(journal(tmp_path, rows()), tell=lambda: steps.append(1))
+    assert len(steps) > len(ROW)

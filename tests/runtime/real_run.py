@@ -215,12 +215,13 @@ class RealRun:
         self.signalled_ns = wall_clock_ns()
         os.kill(pid, number)
 
-    def end(self) -> tuple[int, dict[str, Any]]:
+    def end(self, patience_s: float = PATIENCE_S) -> tuple[int, dict[str, Any]]:
         """Wait for the end; exit code and JSON result ({} when there is none).
 
-        Whatever the end was: what a policy saw and said must come out of the rollout again.
+        Whatever the end was: what a policy saw and said must come out of the rollout again. A long run's
+        rollout takes a while to write, hence the patience.
         """
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + patience_s
         while self._process.poll() is None:
             assert time.monotonic() < until, "the run did not end"
             self._confirm()

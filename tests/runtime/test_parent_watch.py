@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -125,7 +126,9 @@ def test_one_that_never_closes_its_rollout_is_killed(watched: Watched) -> None:
     watched.parent._end()
     assert watched.parent._recorder is not None
     assert watched.parent._recorder.exit_code == -signal.SIGKILL
-    assert watched.parent.faults[-1] == "the recorder had not closed the rollout after 0.1 s; it was killed"
+    assert (
+        watched.parent.faults[-1] == "the recorder got no further with the rollout for 0.1 s; it was killed"
+    )
 
 
 @pytest.fixture
@@ -134,6 +137,31 @@ def writer(disk: Ext4) -> Iterator[list[str]]:
     disk.freeze()
     yield ["-c", f"open({str(disk.folder / 'x')!r}, 'w')"]
     disk.thaw()
+
+
+def test_one_that_gets_on_may_take_longer(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parent, "CONVERT_S", 0.5)
+    monkeypatch.setattr(parent, "CONVERT_SAID_S", 0.0)
+    said: list[str] = []
+    monkeypatch.setattr(watched.parent, "_say", said.append)
+    until = time.monotonic_ns() + 2 * S
+    recorder = watched.parent._recorder
+    assert recorder is not None
+
+    def work() -> None:
+        while time.monotonic_ns() < until:
+            watched.beat(time.monotonic_ns())
+            time.sleep(0.01)
+        watched.beat(time.monotonic_ns(), closed=True)
+        recorder.kill()
+
+    working = threading.Thread(target=work)
+    working.start()
+    watched.parent._see_recorder_out()
+    assert time.monotonic_ns() >= until
+    working.join()
+    assert watched.parent.faults == []
+    assert said == ["the rollout is being written"]
 
 
 @pytest.mark.usefixtures("hasty")
