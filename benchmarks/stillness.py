@@ -1,7 +1,7 @@
 """When the machine itself stood still: what a program of the highest priority on each core missed.
 
-A virtual machine, or firmware, can take a core away from everybody. A thread that has the core to itself
-whenever it likes and is late all the same tells so; a run that was stopped meanwhile was stopped rightly.
+A virtual machine's host, or firmware, can take a core away from everybody. A thread that has the core to
+itself whenever it likes and is late all the same tells so; a run that was stopped meanwhile was stopped rightly.
 """
 
 import contextlib
@@ -18,6 +18,8 @@ PRIORITY = 98
 PERIOD_S = 0.002
 LEAST_MS = 4.0
 """Shorter ones are not worth a line."""
+STOLEN_EVERY = 50
+"""Moments between two looks at what the host took."""
 JUST_NOW_NS = 1_000_000_000
 
 
@@ -31,16 +33,20 @@ class Stillness:
     @property
     def watched(self) -> bool:
         """Every watcher was granted SCHED_FIFO; without it there is none."""
-        return sum(not gap for _, gap in self._lines()) == self._cores
+        return sum(not gap for _, gap, _ in self._lines()) == self._cores
 
-    def _lines(self) -> list[tuple[int, float]]:
-        """When, CLOCK_MONOTONIC, and how long, ms; 0 where a watcher began."""
+    def _lines(self) -> list[tuple[int, float, float]]:
+        """When, CLOCK_MONOTONIC; how long, ms, 0 where a watcher began; how much of it the host took, ms."""
         words = (line.split() for line in self._file.read_text().splitlines())
-        return [(int(ns), float(gap)) for ns, gap in words]
+        return [(int(ns), float(gap), float(stolen)) for ns, gap, stolen in words]
+
+    def stolen_ms(self) -> float:
+        """How much of the longest gap the host says that it took, ms; in steps of 10."""
+        return max(self._lines(), key=lambda line: line[1], default=(0, 0.0, 0.0))[2]
 
     def gaps(self, since_ns: int = 0, until_ns: int = sys.maxsize) -> list[float]:
         """How long a core stood still each time, ms, between two instants of CLOCK_MONOTONIC."""
-        return [gap for ns, gap in self._lines() if gap and since_ns <= ns <= until_ns]
+        return [gap for ns, gap, _ in self._lines() if gap and since_ns <= ns <= until_ns]
 
     def before(self, stopped_ns: int) -> str:
         """What to add to the end of a walk: whether a core had just stood still; "" where none had."""
@@ -53,6 +59,7 @@ class Stillness:
         return {
             "watched": self.watched,
             "longest_ms": max(gaps, default=0.0),
+            "stolen_of_longest_ms": self.stolen_ms(),
             "over_10_ms": sum(gap > 10.0 for gap in gaps),
             "over_20_ms": sum(gap > 20.0 for gap in gaps),
         }
@@ -81,8 +88,16 @@ def in_words(account: Mapping[str, float | int | bool]) -> str:
         return "whether the machine stood still is not known: SCHED_FIFO was refused"
     return (
         f"the machine itself stood still for more than 10 ms {account['over_10_ms']} times, more than 20 ms "
-        f"{account['over_20_ms']} times, {account['longest_ms']:g} ms at the longest"
+        f"{account['over_20_ms']} times, {account['longest_ms']:g} ms at the longest, of which the host took "
+        f"{account['stolen_of_longest_ms']:g} ms"
     )
+
+
+def stolen_ticks(core: int) -> int:
+    """Time that the host took a core away, in hundredths of a second since the start; `/proc/stat`."""
+    with open("/proc/stat", encoding="ascii") as stat:
+        line = next(line for line in stat if line.startswith(f"cpu{core} "))
+    return int(line.split()[8])
 
 
 def watch(core: int) -> None:
@@ -90,14 +105,18 @@ def watch(core: int) -> None:
     os.sched_setaffinity(0, {core})
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
     gc.disable()
+    stolen, moments = stolen_ticks(core), 0
     before = time.monotonic_ns()
-    os.write(1, f"{before} 0\n".encode())
+    os.write(1, f"{before} 0 0\n".encode())
     while True:
         time.sleep(PERIOD_S)
         now = time.monotonic_ns()
         late_ms = (now - before) / 1e6 - 1e3 * PERIOD_S
+        moments += 1
+        if late_ms > LEAST_MS or moments % STOLEN_EVERY == 0:
+            stolen_before, stolen = stolen, stolen_ticks(core)
         if late_ms > LEAST_MS:
-            os.write(1, f"{now} {late_ms:.1f}\n".encode())
+            os.write(1, f"{now} {late_ms:.1f} {10 * (stolen - stolen_before)}\n".encode())
         before = time.monotonic_ns()
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from onboard.configs.errors import ConfigError
 from onboard.configs.loader import load, shipped
-from onboard.configs.robot import N_JOINTS, RobotConfig, Vector3
+from onboard.configs.robot import N_JOINTS, RobotConfig, Vector3, load_robot
 
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -93,9 +93,37 @@ def load_sim(name: str = "g1", overrides: list[str] | None = None) -> SimConfig:
     """Read the shipped description (`g1`) or a YAML path; `overrides` are `key=value`, dotted keys.
 
     Raises:
-        ConfigError: unknown name, or the file or an override does not fit.
+        ConfigError: unknown name, or the file or an override does not fit, or is of joints that the robot
+            does not have.
     """
-    return load(shipped("sim", name), SimConfig, overrides)
+    path = shipped("sim", name)
+    config = load(path, SimConfig, overrides)
+    try:
+        _check_joints(config, load_robot(config.robot))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return config
+
+
+def _check_joints(config: SimConfig, robot: RobotConfig) -> None:
+    """What names joints names some that there are, so that a wrong name is told with its file."""
+    gap = config.gap
+    given = {
+        "builtin.kp": config.builtin.kp,
+        "builtin.kd": config.builtin.kd,
+        "silence.damping_kd": config.silence.damping_kd,
+        "gap.gain": gap.gain,
+        "gap.torque_limit": gap.torque_limit,
+        "gap.command_latency_s": gap.command_latency_s,
+        "gap.state_latency_s": gap.state_latency_s,
+        "gap.friction_nm": gap.friction_nm,
+        "gap.backlash_rad": gap.backlash_rad,
+        "gap.mass_kg": gap.mass_kg,
+        **{f"start_poses.{name}": pose for name, pose in config.start_poses.items()},
+    }
+    for key, values in given.items():
+        per_joint(values, robot, key)
+    wired(gap.wiring, robot)
 
 
 def per_joint(

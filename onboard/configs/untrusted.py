@@ -87,12 +87,14 @@ def inside(folder: Path, name: str, what: str) -> Path:
     path = folder / name
     try:
         found = not Path(name).is_absolute() and path.resolve().is_relative_to(folder.resolve())
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # that it is missing others say
+            path.stat()
     except (OSError, RuntimeError, ValueError):  # a loop of links, or no file name at all
         found = False
     if not found:
         raise PolicyError(
-            f"{folder}: {what} names '{name}', which does not lie in that folder; copy the file into it and "
-            "name it by its path from there"
+            f"{folder}: {what} names '{name[:200]}', which does not lie in that folder; copy the file "
+            "into it and name it by its path from there"
         )
     return path
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from onboard.configs.errors import PolicyError
+from onboard.configs.errors import ConfigError, PolicyError
 from onboard.configs.loader import CONFIG_ROOT, load, shipped
 from onboard.configs.robot import RobotConfig
+from onboard.configs.untrusted import inside
 from onboard.policies.loaders.draft import Data, Draft, has, merge
 from onboard.policies.loaders.files import BundleFiles
 from onboard.policies.session import ModelInfo
@@ -54,6 +55,9 @@ class Known(Struct, frozen=True, forbid_unknown_fields=True):
     about: str
     contract: dict[str, Any]
 
+    def __post_init__(self) -> None:
+        _check_graphs(self.contract)
+
 
 class Preset(Struct, frozen=True, forbid_unknown_fields=True):
     """One preset.
@@ -82,17 +86,35 @@ class Preset(Struct, frozen=True, forbid_unknown_fields=True):
     files: dict[str, str] = {}
     robots: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        _check_graphs(self.contract)
 
-def load_preset(name: str) -> Preset:
+
+def _check_graphs(contract: Data) -> None:
+    graphs = contract.get("graphs", {})
+    if not (isinstance(graphs, dict) and all(isinstance(graph, dict | None) for graph in graphs.values())):
+        raise ValueError(
+            "contract.graphs must be a mapping of names to mappings, or to null to leave one out"
+        )
+
+
+def load_preset(name: str, extended_by: tuple[str, ...] = ()) -> Preset:
     """Read one preset with what it extends.
 
+    Args:
+        name: of a shipped one, or the path of a YAML file.
+        extended_by: the presets that led here.
+
     Raises:
-        ConfigError: no such preset, or its file does not fit.
+        ConfigError: no such preset, its file does not fit, or it extends itself.
     """
-    preset = load(shipped(FOLDER, name), Preset)
+    path = shipped(FOLDER, name)
+    if name in extended_by:
+        raise ConfigError(f"{path}: extends itself, by way of {', '.join(extended_by)}")
+    preset = load(path, Preset)
     if preset.extends is None:
         return preset
-    base = load_preset(preset.extends)
+    base = load_preset(preset.extends, (*extended_by, name))
     return Preset(
         about=preset.about,
         match=preset.match or base.match,
@@ -187,7 +209,8 @@ def read(files: BundleFiles, robot: RobotConfig, preset: str | None) -> Draft:
 
 def _apply_to_several(name: str, preset: Preset, files: BundleFiles, format_name: str) -> Draft:
     """Every graph of the preset finds its file by name."""
-    missing = [file for file in preset.files.values() if not (files.folder / file).exists()]
+    places = [inside(files.folder, file, f"preset '{name}'") for file in preset.files.values()]
+    missing = [place.name for place in places if not place.exists()]
     if missing:
         raise PolicyError(
             f"{files.folder}: preset '{name}' expects the files {', '.join(preset.files.values())}; missing: "
