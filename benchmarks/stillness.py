@@ -1,7 +1,7 @@
 """When the machine itself stood still: what a program of the highest priority on each core missed.
 
-A virtual machine's host, or firmware, can take a core away from everybody. A thread that has the core to
-itself whenever it likes and is late all the same tells so; a run that was stopped meanwhile was stopped rightly.
+A virtual machine's host, or firmware, can take a core away from everybody. A thread that may have the core
+whenever it likes and is late all the same tells so; a run that was stopped meanwhile was stopped rightly.
 """
 
 import contextlib

@@ -28,10 +28,9 @@ def test_every_gap_counts(still: Stillness) -> None:
         "over_10_ms": 2,
         "over_20_ms": 1,
     }
-    assert (
-        "more than 10 ms 2 times, more than 20 ms 1 times, 43.2 ms at the longest, of which the host took 40 ms"
-        in in_words(account)
-    )
+    words = in_words(account)
+    assert "more than 10 ms 2 times, more than 20 ms 1 times" in words
+    assert words.endswith("43.2 ms at the longest, of which the host took 40 ms")
 
 
 @pytest.mark.parametrize(
