@@ -13,11 +13,15 @@ import pytest
 import yaml
 from onnx import TensorProto, helper, numpy_helper
 
-from onboard.configs.errors import LinkError, OnboardError, PolicyError, RolloutError
+from onboard.configs.errors import ConfigError, LinkError, OnboardError, PolicyError, RolloutError
+from onboard.configs.loader import shipped
+from onboard.configs.sim import load_sim
+from onboard.configs.untrusted import inside
 from onboard.logging.convert import convert
 from onboard.logging.frames import _PRELUDE, unpack_end
 from onboard.policies.bundle import load_policy
 from onboard.policies.loaders.csv_values import CsvMetadata
+from onboard.policies.loaders.presets import load_preset
 from onboard.policies.safe_pickle import read_pickle
 from onboard.policies.session import inspect_model
 from onboard.runtime.idl import RequestIdentity, Response, ResponseHeader
@@ -130,6 +134,42 @@ def test_a_graph_with_a_name_that_is_no_text_is_refused(tmp_path: Path, name: by
     path.write_bytes(content.replace(name, b"\x80" + name[1:]))
     with pytest.raises(PolicyError, match=r"m\.onnx: .*(no text|export it again)"):
         inspect_model(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("about: a\ncontract: {graphs: 1.5}\n", "contract.graphs must be a mapping of names"),
+        ("about: a\ncontract: {graphs: {policy: 1.5}}\n", "contract.graphs must be a mapping of names"),
+        (
+            "about: a\ncontract: {}\nknown: {x: {about: b, contract: {graphs: 2}}}\n",
+            "must be a mapping of names",
+        ),
+        ("about: a\ncontract: {}\nextends: PATH\n", "extends itself, by way of"),
+    ],
+)
+def test_a_preset_of_any_shape_is_refused_in_one_line(tmp_path: Path, text: str, reason: str) -> None:
+    path = tmp_path / "preset.yaml"
+    path.write_text(text.replace("PATH", str(path)))
+    with pytest.raises(ConfigError, match=rf"preset\.yaml: .*{reason}"):
+        load_preset(str(path))
+
+
+def test_a_name_too_long_for_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=r"names 'xxx.*does not lie in that folder") as refusal:
+        inside(tmp_path, "x" * 5000, "a preset")
+    assert len(str(refusal.value)) < 1000
+
+
+@pytest.mark.parametrize("key", ["gap.gain", "gap.state_latency_s", "builtin.kp", "start_poses.crouch"])
+def test_a_joint_that_a_simulators_file_misnames_is_told_with_the_file(tmp_path: Path, key: str) -> None:
+    data = yaml.safe_load(shipped("sim", "g1").read_text())
+    group, name = key.split(".")
+    data[group][name] = {"29": 0.01}
+    path = tmp_path / "sim.yaml"
+    path.write_text(yaml.safe_dump(data))
+    with pytest.raises(ConfigError, match=rf"sim\.yaml: {key}: '29' matches no joint of g1"):
+        load_sim(str(path))
 
 
 def test_a_pickle_whose_key_takes_for_ever_to_hash_is_refused(tmp_path: Path) -> None:
