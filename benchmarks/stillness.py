@@ -20,7 +20,8 @@ LEAST_MS = 4.0
 """Shorter ones are not worth a line."""
 STOLEN_EVERY = 50
 """Moments between two looks at what the host took."""
-JUST_NOW_NS = 1_000_000_000
+JUST_NOW_NS = 3_000_000_000
+"""Before a stop was seen; whoever follows a walk looks every second or two."""
 
 
 class Stillness:

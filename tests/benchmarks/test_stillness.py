@@ -38,7 +38,7 @@ def test_every_gap_counts(still: Stillness) -> None:
     [
         (9 * S, ""),
         (10 * S, "; a core had just stood still for 8 ms"),
-        (12 * S, ""),
+        (14 * S, ""),
         (20 * S + S // 2, "; a core had just stood still for 43 ms"),
     ],
 )

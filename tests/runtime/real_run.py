@@ -106,14 +106,15 @@ class RealRun:
             str(folder / "out"),
         ]
         arguments += ["--script", str(folder / "script.yaml"), "--json", str(folder / "run.json"), *extra]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", program, *arguments],
-            stdin=subprocess.DEVNULL if stdin is None else stdin,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **(environment or {})},
-        )
+        self._said = folder / "said.txt"  # a pipe that nobody reads would fill up and stop the run
+        with self._said.open("wb") as said:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", program, *arguments],
+                stdin=subprocess.DEVNULL if stdin is None else stdin,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                env={**os.environ, **(environment or {})},
+            )
         self.pid = self._process.pid
         self.signalled_ns = 0
         self._pressed_s = 0.0
@@ -235,8 +236,8 @@ class RealRun:
         return self._process.returncode, result
 
     def errors(self) -> str:
-        """What the run wrote to standard error."""
-        return self._process.stderr.read() if self._process.stderr else ""
+        """What the run has written to standard error."""
+        return self._said.read_text(encoding="utf-8", errors="replace")
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -245,8 +246,6 @@ class RealRun:
             self._process.wait()
         for left in _processes(f"onboard-{self.pid}-"):
             os.kill(left, signal.SIGKILL)
-        if self._process.stderr:
-            self._process.stderr.close()
         if self._shared is not None:
             self._shared.close()
         for mapping in default_folder().glob(f"onboard-{self.pid}-*.shm"):
