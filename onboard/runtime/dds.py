@@ -38,6 +38,9 @@ from onboard.runtime.interfaces import Interface, find_interface
 
 SUPPORTED = "0.10.x (Python 3.10) and 11.x (Python 3.10 and later)"
 _ANY = int(SampleState.Any | ViewState.Any | InstanceState.Any)
+_SIZING = "<Sizing><ReceiveBufferSize>256 KiB</ReceiveBufferSize></Sizing>"
+"""Each receiving thread goes through such a buffer bit by bit, then gets a new one. With the default of 1 MiB
+the thread for discovery takes half an hour for that, and its process seems to grow all the while."""
 _MAX_DOMAIN_ID = 230  # above, the ports of 40 participants no longer fit into 16 bits
 
 Take = Callable[[int, int], Any]
@@ -296,12 +299,12 @@ def configuration(interface: Interface) -> str:
         return (
             '<CycloneDDS><Domain Id="any"><General><Interfaces>'
             f'<NetworkInterface name="{name}" priority="default" multicast="default"/>'
-            "</Interfaces></General></Domain></CycloneDDS>"
+            f"</Interfaces></General>{_SIZING}</Domain></CycloneDDS>"
         )
     return (
         '<CycloneDDS><Domain Id="any"><General><Interfaces>'
         f'<NetworkInterface name="{name}" priority="default" multicast="false"/>'
         "</Interfaces><AllowMulticast>false</AllowMulticast></General>"
         "<Discovery><ParticipantIndex>auto</ParticipantIndex><MaxAutoParticipantIndex>40</MaxAutoParticipantIndex>"
-        f'<Peers><Peer address="{interface.address}"/></Peers></Discovery></Domain></CycloneDDS>'
+        f'<Peers><Peer address="{interface.address}"/></Peers></Discovery>{_SIZING}</Domain></CycloneDDS>'
     )
