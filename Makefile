@@ -64,7 +64,7 @@ false-trips: env  ## walk for an hour beside two CPU hogs: is a healthy robot ev
 latency: env  ## does the latency check measure what the simulator is set to? on real DDS; ARGS="--lock-step --json FILE"
 	$(BIN)/python -m benchmarks.latency $(ARGS)
 
-soak: env  ## 2 h in lock-step and 30 min on real DDS: does memory grow? ARGS="--lock-step-s 600 --real-s 60 --plot FILE --json FILE"
+soak: env  ## 2 h in lock-step and 30 min on real DDS: does memory grow? ARGS="--lock-step-s 600 --real-s 60 --hogs 2 --json FILE"
 	$(BIN)/python -m benchmarks.soak $(ARGS)
 
 kill-soak: env  ## processes of real runs killed at random moments: is every record there? ARGS="--n 100 --json FILE"
