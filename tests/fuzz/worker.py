@@ -23,6 +23,9 @@ from tests.fuzz.mutate import Files, Strategy
 CASE = "case"
 """Folder of the case at hand."""
 
+BATCH = 1000
+"""Cases of one run of hypothesis, which keeps what it has drawn in memory until its end."""
+
 TALLY = struct.Struct("<QQQ")
 """Cases begun, refused, accepted."""
 
@@ -61,7 +64,7 @@ class Work:
         self._guard.limit_memory()
         number = first_seed
         while self.begun < count:
-            self._some(cases, count - self.begun, number)
+            self._some(cases, min(BATCH, count - self.begun), number)
             number += 1
 
     def _some(self, cases: Strategy, count: int, number: int) -> None:
