@@ -62,7 +62,7 @@ def _safety(path: str) -> None:
         kp_max=config.gateway.kp_max,
         kd_max=config.gateway.kd_max,
     )
-    with_policy_overrides(config, {"events": {"ROLL": {"limit": 1.0}}})
+    with_policy_overrides(config, {"events": {"ROLL": {"limit": 1.0}}}, f"{path}: policy")
 
 
 def _sim(path: str) -> None:
