@@ -129,12 +129,12 @@ def shipped(folder: str, name: str) -> Path:
     own = Path(name)
     if own.suffix in {".yaml", ".yml"} or own.parent != Path():
         return own
-    path = CONFIG_ROOT / folder / f"{name}.yaml"
-    if path.exists():
-        return path
-    names = sorted(p.stem for p in (CONFIG_ROOT / folder).glob("*.yaml"))
+    names = sorted(path.stem for path in (CONFIG_ROOT / folder).glob("*.yaml"))
+    if name in names:
+        return CONFIG_ROOT / folder / f"{name}.yaml"
     raise ConfigError(
-        f"'{name}' is no shipped {folder} configuration; there are: {', '.join(names)}, or give a .yaml path"
+        f"'{name[:100]}' is no shipped {folder} configuration; there are: {', '.join(names)}, or give a "
+        ".yaml path"
     )
 
 

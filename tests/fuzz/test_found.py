@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from onboard.configs.errors import ConfigError, LinkError, OnboardError, PolicyError, RolloutError
 from onboard.configs.loader import shipped
+from onboard.configs.robot import load_robot
 from onboard.configs.sim import load_sim
 from onboard.configs.untrusted import inside
 from onboard.logging.convert import convert
@@ -159,6 +160,11 @@ def test_a_name_too_long_for_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=r"names 'xxx.*does not lie in that folder") as refusal:
         inside(tmp_path, "x" * 5000, "a preset")
     assert len(str(refusal.value)) < 1000
+
+
+def test_a_shipped_name_too_long_for_a_file_is_refused() -> None:
+    with pytest.raises(ConfigError, match="is no shipped robots configuration; there are:"):
+        load_robot("g1" * 3000)
 
 
 @pytest.mark.parametrize("key", ["gap.gain", "gap.state_latency_s", "builtin.kp", "start_poses.crouch"])

