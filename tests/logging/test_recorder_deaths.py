@@ -26,12 +26,12 @@ from onboard.logging import convert, recorder
 
 whole = convert.write_whole
 
-def half(target, size, fill, retry):
+def half(target, size, fill, retry, tell):
     def then_hang(h5):
         fill(h5)
         h5.flush()
         time.sleep(600)
-    whole(target, size, then_hang, retry)
+    whole(target, size, then_hang, retry, tell)
 
 convert.write_whole = half
 sys.exit(recorder.main(sys.argv[1:]))
