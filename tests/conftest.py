@@ -14,10 +14,10 @@ settings.load_profile("onboard")
 
 
 @pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 512 KiB; skips where mounting is not allowed."""
+def tiny_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A file system of 512 KiB, or as many as its parameter says; skips where mounting is not allowed."""
     try:
-        with small_tmpfs(tmp_path / "disk", 512) as folder:
+        with small_tmpfs(tmp_path / "disk", getattr(request, "param", 512)) as folder:
             yield folder
     except UnavailableError as reason:
         pytest.skip(str(reason))

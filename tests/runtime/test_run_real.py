@@ -4,7 +4,6 @@ What is checked here is the order of events; how fast they follow each other is 
 """
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from onboard.logging.rollout import Rollout
 from onboard.policies.policy import Policy
 from onboard.runtime import idl
 from onboard.runtime.wire import LowCmdWriter
-from tests.disks import UnavailableError, small_tmpfs
 from tests.policies.models import ROBOT
 from tests.runtime.flight import plan
 from tests.runtime.real_run import RAMP, WALK, RealRun, real_run
@@ -223,26 +221,17 @@ def test_a_second_publisher_before_the_start(tmp_path: Path) -> None:
         assert not list((tmp_path / "out").iterdir())
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that is full after some seconds of rows."""
-    try:
-        with small_tmpfs(tmp_path / "small", 700) as folder:
-            yield folder
-    except UnavailableError as reason:
-        pytest.skip(str(reason))
-
-
 @pytest.mark.slow
-def test_a_full_disk_stops_nothing_and_loses_only_what_did_not_fit(tmp_path: Path, small_disk: Path) -> None:
+@pytest.mark.parametrize("tiny_disk", [700], indirect=True)
+def test_a_full_disk_stops_nothing_and_loses_only_what_did_not_fit(tmp_path: Path, tiny_disk: Path) -> None:
     script = "steps:\n  - {press: start, until: ramp}\n  - {until: hold, for_s: 6.0}\n"
-    with real_run(tmp_path, script, "--out", str(small_disk)) as run:
+    with real_run(tmp_path, script, "--out", str(tiny_disk)) as run:
         code, result = run.end()
         assert code == 0
         assert result["rollout"] is None
         assert "RECORDER_BEHIND" in result["events"]
         assert "onboard log recover" in run.errors()
-        (journal,) = small_disk.glob("*.journal")
+        (journal,) = tiny_disk.glob("*.journal")
         with Rollout(convert(journal, tmp_path)) as rollout:
             number = rollout.column("number").astype(int)
             assert number.tolist() == list(range(1, len(number) + 1))
